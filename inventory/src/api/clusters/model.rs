@@ -24,6 +24,7 @@ use crate::time::Millis;
 /// # Errors
 ///
 /// Returns an error if the results of its validations cannot be written as JSON.
+#[expect(clippy::too_many_lines, reason = "a line for each member of the document")]
 pub(super) fn cluster_from_record(
     record: ClusterRecord,
     hosts: Hosts,
@@ -93,11 +94,7 @@ pub(super) fn cluster_from_record(
         progress: ClusterProgress::default(),
         last_installation_preparation: LastInstallationPreparation::default(),
         validations_info,
-        connectivity_majority_groups: results
-            .groups
-            .as_ref()
-            .map(ConnectivityGroups::to_json)
-            .unwrap_or_default(),
+        connectivity_majority_groups: groups_text(results),
         ip_collisions: String::new(),
         feature_usage: String::new(),
         install_config_overrides: String::new(),
@@ -115,6 +112,11 @@ pub(super) fn cluster_from_record(
         updated_at: record.updated_at,
         deleted_at: record.deleted_at,
     })
+}
+
+/// Returns the groups of hosts that reach each other; an empty text before the first assessment.
+fn groups_text(results: &ClusterResults) -> String {
+    results.groups.as_ref().map(ConnectivityGroups::to_json).unwrap_or_default()
 }
 
 /// Returns the stored state of the controller's log upload. A newer release may have stored a state that this release

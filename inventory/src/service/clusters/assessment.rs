@@ -15,19 +15,25 @@ use chrono::{DateTime, Utc};
 use rules::assessment::{AssessedCluster, HostsAssessment, RoleAssignment, assess_cluster, assess_hosts};
 use rules::validation::{ClusterResults, IgnoredListError};
 use rules::view::HostView;
+use uuid::Uuid;
 
 use super::host_conclusion::HostConclusion;
 use crate::Inventory;
+use crate::blocking::in_background;
 use crate::cluster::{AssessmentRecord, ClusterRecord, SeenState, Subnet};
 use crate::error::Error;
 use crate::host::HostRecord;
 use crate::id::ClusterId;
 use crate::journal::Journal;
 use crate::service::cluster_views::{CurrentView, ViewedHost};
-use crate::store::{Change, Key, ReadSet, Reader as _, StoreError, Stored};
+use crate::store::{Change, Key, ReadSet, Reader as _, Record, StoreError, Stored};
 
 /// Maximum time that the response to a user's change waits for the assessment.
 const RESPONSE_TIME: Duration = Duration::from_secs(1);
+
+/// Maximum number of hosts of a cluster that is assessed on a thread that serves requests, which takes about a
+/// millisecond.
+const SMALL_CLUSTER: usize = 32;
 
 /// Maximum number of attempts while changes of another replica are not reported to this one.
 const MAX_ATTEMPTS: usize = 10;
@@ -63,45 +69,50 @@ impl Inventory {
         Err(StoreError::Contended.into())
     }
 
-    /// Assesses a cluster after the change of a user, so that the response shows the result. A failure is logged. If the
-    /// assessment fails or takes too long, the cluster stays marked for the task.
+    /// Assesses a cluster after the change of a user, so that the response shows the result. If that fails or takes too
+    /// long, the change has still succeeded: the cluster stays marked for the task.
     pub(crate) async fn assess_for_response(&self, cluster: ClusterId) {
-        let assessment = tokio::time::timeout(RESPONSE_TIME, self.assess_cluster(cluster));
-        match assessment.await {
-            Ok(Ok(work)) => self.tasks().add_assessment(work.hosts),
-            Ok(Err(error)) => {
-                tracing::warn!(%cluster, %error, "a cluster could not be assessed for a response");
-            }
-            Err(_) => {
-                tracing::info!(%cluster, "the assessment of a cluster takes longer than its response waits")
-            }
-        }
+        self.read_assessed::<ClusterRecord>(cluster, None, cluster.0).await;
     }
 
-    /// Returns a cluster after its assessment, to show it in the response to a change. If it cannot be read, returns the
-    /// stored change, because the change itself has succeeded.
-    pub(crate) async fn after_assessment(&self, changed: ClusterRecord) -> ClusterRecord {
-        match self.records().find::<ClusterRecord>(None, changed.id.0).await {
-            Ok(Some(stored)) if !stored.record.is_deleted() => stored.record,
-            Ok(_) => changed,
-            Err(error) => {
-                tracing::warn!(cluster = %changed.id, %error, "a cluster could not be read after its change");
-                changed
-            }
-        }
+    /// Assesses a cluster after its change, and returns it as it is then: `changed` if the assessment fails or takes too
+    /// long.
+    pub(crate) async fn assessed_cluster(&self, changed: ClusterRecord) -> ClusterRecord {
+        let record = self.read_assessed::<ClusterRecord>(changed.id, None, changed.id.0).await;
+        record.filter(|record| !record.is_deleted()).unwrap_or(changed)
     }
 
-    /// Assesses the cluster of a host after the change of a user, and returns the host after that.
+    /// Assesses the cluster of a host after the change of the host, and returns the host as it is then: `changed` if the
+    /// assessment fails or takes too long.
     pub(crate) async fn assessed_host(&self, changed: HostRecord) -> HostRecord {
         let Some(cluster) = changed.cluster_id else { return changed };
-        self.assess_for_response(cluster).await;
-        let HostRecord { id, infra_env_id, .. } = changed;
-        match self.records().find::<HostRecord>(Some(infra_env_id.0), id.0).await {
-            Ok(Some(stored)) if stored.record.deleted_at.is_none() => stored.record,
-            Ok(_) => changed,
-            Err(error) => {
-                tracing::warn!(host = %id, %error, "a host could not be read after its change");
-                changed
+        let record =
+            self.read_assessed::<HostRecord>(cluster, Some(changed.infra_env_id.0), changed.id.0).await;
+        record.filter(|record| record.deleted_at.is_none()).unwrap_or(changed)
+    }
+
+    /// Assesses a cluster and reads a record after that, in a bounded time. A failure is logged.
+    async fn read_assessed<R: Record>(
+        &self,
+        cluster: ClusterId,
+        parent: Option<Uuid>,
+        id: Uuid,
+    ) -> Option<R> {
+        let work = async {
+            let work = self.assess_cluster(cluster).await?;
+            self.tasks().add_assessment(work.hosts);
+            let stored = self.records().find::<R>(parent, id).await?;
+            Ok::<_, Error>(stored.map(|stored| stored.record))
+        };
+        match tokio::time::timeout(RESPONSE_TIME, work).await {
+            Ok(Ok(record)) => record,
+            Ok(Err(error)) => {
+                tracing::warn!(%cluster, %error, "a cluster could not be assessed for a response");
+                None
+            }
+            Err(_) => {
+                tracing::info!(%cluster, "the assessment of a cluster takes longer than its response waits");
+                None
             }
         }
     }
@@ -195,10 +206,17 @@ impl Inventory {
             true => RoleAssignment::Automatic,
             false => RoleAssignment::Manual,
         };
-        let version_of = |host: &HostView| versions.get(&host.infra_env_id).and_then(Option::as_ref);
-        let settings = self.settings().evaluation();
-        assess_hosts(view.facts(), version_of, settings, assignment, now)
-            .map_err(|error| damaged_list(view, &error))
+        let (inventory, facts) = (self.clone(), Arc::clone(view.facts()));
+        let assess = move || {
+            let version_of = |host: &HostView| versions.get(&host.infra_env_id).and_then(Option::as_ref);
+            assess_hosts(&facts, version_of, inventory.settings().evaluation(), assignment, now)
+        };
+        let assessed = if view.hosts().len() > SMALL_CLUSTER {
+            in_background(move |_| Ok::<_, Error>(assess())).await?
+        } else {
+            assess()
+        };
+        assessed.map_err(|error| damaged_list(view, &error))
     }
 }
 

@@ -46,8 +46,7 @@ impl Inventory {
             if !is_changed {
                 return Ok(record);
             }
-            self.assess_for_response(id).await;
-            Ok(self.after_assessment(record).await)
+            Ok(self.assessed_cluster(record).await)
         })
     }
 }
