@@ -102,14 +102,19 @@ fn networks_of_vips(view: &ClusterView) -> Option<Vec<Cidr>> {
     let (first, second) = (network_at(0), network_at(1));
     let stored = &cluster.machine_networks;
     // Users of dual-stack clusters set both networks, often before the hosts are known and with a virtual IP address in
-    // the first network only.
-    let has_no_network_yet = first.is_none() && is_dual_stack(cluster);
+    // the first network only. The Assisted Installer also deletes the stored network of a cluster without known hosts.
+    let has_no_network_yet = first.is_none() && (is_dual_stack(cluster) || !has_inventories(&view.hosts));
     let is_first_same = first.as_ref() == stored.first();
     let is_second_same = second.is_none() || second.as_ref() == stored.get(1);
     if has_no_network_yet || (is_first_same && is_second_same) {
         return None;
     }
     Some([first, second].into_iter().flatten().collect())
+}
+
+/// Returns `true` if the networks of some host are known.
+fn has_inventories(hosts: &[Arc<HostView>]) -> bool {
+    hosts.iter().any(|host| host.summary.inventory.is_some())
 }
 
 /// Returns `true` if a list of the cluster's networks has both address families.
