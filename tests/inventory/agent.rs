@@ -111,8 +111,15 @@ impl<'a> FakeAgent<'a> {
         self.service.get(&self.path()).await.json_with_status(200)
     }
 
+    /// The host as users see it after an assessment of its cluster.
+    pub(crate) async fn assessed_host(&self) -> Value {
+        self.service.inventory.assess_clusters().await.unwrap();
+        self.get_host().await
+    }
+
+    /// The status of the host after an assessment of its cluster. No background task runs in most tests.
     pub(crate) async fn host_status(&self) -> String {
-        self.get_host().await["status"].as_str().unwrap().to_owned()
+        self.assessed_host().await["status"].as_str().unwrap().to_owned()
     }
 }
 

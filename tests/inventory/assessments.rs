@@ -1,4 +1,5 @@
-//! Results of validations: when they are computed, stored and shown.
+//! Results of validations: when they are computed, stored and shown. Most hosts in these tests have no cluster, so that
+//! their own reports assess them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,7 +25,7 @@ use crate::service::{TestService, on_each_database, on_each_database_with_clock}
 use crate::store::block_on;
 
 /// Statuses of the clusters in these tests.
-const STATUSES: [&str; 2] = ["insufficient", "ready"];
+const STATUSES: [&str; 3] = ["insufficient", "pending-for-input", "ready"];
 
 const NONE: [Uuid; 0] = [];
 
@@ -54,11 +55,16 @@ fn validations_text(categories: [(&str, &[[&str; 3]]); 2]) -> String {
     format!("{{{}}}", categories.map(category).join(","))
 }
 
-/// The text of a host's validations. `connected` is the status and message of that validation.
+/// The text of the validations of a host without a cluster. `connected` is the status and message of that validation.
 fn expected_text(hardware: &[[&str; 3]], connected: [&str; 2]) -> String {
     let network = [
         ["connected", connected[0], connected[1]],
         ["media-connected", "success", "Media device is connected"],
+        if hardware[0][1] == "success" {
+            ["has-default-route", "success", "Host has been configured with at least one default route."]
+        } else {
+            ["has-default-route", "pending", "Missing default routing information."]
+        },
     ];
     validations_text([("hardware", hardware), ("network", &network)])
 }
@@ -103,8 +109,7 @@ fn validations_follow_reports_and_silence_with_one_event_each() {
     on_each_database_with_clock(
         |_| {},
         async |service, clock| {
-            let fleet = Fleet::register(service, 1, &json!({})).await;
-            let agent = &fleet.agents[0];
+            let agent = &FakeAgent::register_in_new_infra_env(service).await;
             assert_eq!(shown_validations(agent).await, expected_text(&NEW, CONNECTED));
             assert_eq!(validation_events(service, &agent.infra_env).await, [""; 0]);
             for _ in 0..2 {
@@ -142,8 +147,7 @@ fn validations_follow_reports_and_silence_with_one_event_each() {
 #[test]
 fn results_outlive_a_registration_and_end_with_the_host() {
     on_each_database(async |service| {
-        let fleet = Fleet::with_reports(service, 1, &json!({})).await;
-        let agent = &fleet.agents[0];
+        let agent = &FakeAgent::register_with_report(service, "node-0").await;
         let events = validation_events(service, &agent.infra_env).await.len();
         agent.register().await.json_with_status(201);
         // The results before are known, so the loss of the inventory is an event.
@@ -184,8 +188,8 @@ fn report_of_one_host_of_a_large_cluster_writes_only_that_host() {
         }))
         .await;
         assess(service).await;
-        let (before, tasks) = (generations(service, &infra_env).await, service.inventory.tasks());
-        assert_eq!(before.len(), HOSTS);
+        let tasks = service.inventory.tasks();
+        assert_eq!(generations(service, &infra_env).await.len(), HOSTS);
         let (assessed, commits_before) = (tasks.assessed_clusters(), commits(service));
         assert_eq!(assess(service).await, 0);
         assert_eq!((commits(service), tasks.assessed_clusters()), (commits_before, assessed));
@@ -193,13 +197,10 @@ fn report_of_one_host_of_a_large_cluster_writes_only_that_host() {
         let mut poor = report_of(7);
         poor["cpu"]["count"] = json!(1);
         agents[7].reply_to_step("inventory", &poor).await.json_with_status(204);
-        assert_eq!(agents[7].host_status().await, "insufficient");
-        let results = tasks.written_results();
-        let commits_before = commits(service);
-        assess(service).await;
-        // The reply has written the results of its host. The assessment writes only its record.
-        assert_eq!((tasks.written_results(), tasks.assessed_clusters()), (results, assessed + 1));
+        let (before, commits_before) = (generations(service, &infra_env).await, commits(service));
+        assert_eq!((assess(service).await, tasks.assessed_clusters()), (1, assessed + 1));
         assert_eq!(commits(service), commits_before + 1);
+        assert_eq!(agents[7].host_status().await, "insufficient");
         let after = generations(service, &infra_env).await;
         let changed: Vec<_> = after.iter().filter(|(key, generation)| before[*key] != **generation).collect();
         assert_eq!(changed, [(&host_key(&agents[7]), &(before[&host_key(&agents[7])] + 1))]);
@@ -209,7 +210,7 @@ fn report_of_one_host_of_a_large_cluster_writes_only_that_host() {
 }
 
 #[test]
-fn hosts_without_results_get_them_in_batches() {
+fn hosts_without_results_get_them_in_one_commit() {
     const HOSTS: usize = 205;
     on_each_database(async |service| {
         let fleet = Fleet::register(service, HOSTS, &json!({})).await;
@@ -222,9 +223,10 @@ fn hosts_without_results_get_them_in_batches() {
         assert_eq!(assess(service).await, 0);
         fleet.agents[0].reply_to_step("inventory", &report_of(0)).await.json_with_status(204);
         let before = commits(service);
-        assert_eq!(assess(service).await, u64::try_from(HOSTS).unwrap() - 1);
-        assert_eq!(commits(service) - before, 3);
-        assert_eq!(shown_validations(&fleet.agents[1]).await, expected_text(&NEW, CONNECTED));
+        assert_eq!(assess(service).await, u64::try_from(HOSTS).unwrap());
+        assert_eq!(commits(service) - before, 1);
+        let shown = shown_validations(&fleet.agents[1]).await;
+        assert!(shown.contains("Inventory has not been received for the host"), "{shown}");
         assert_eq!(validation_events(service, &fleet.agents[1].infra_env).await, [""; 0]);
     });
 }
@@ -320,8 +322,14 @@ fn replicas_show_the_results_of_each_other() {
         }
         at_two[1].reply_to_step("inventory", &report_of(1)).await.json_with_status(204);
         fleet.agents[0].reply_to_step("inventory", &report_of(0)).await.json_with_status(204);
-        assert_eq!(shown_validations(&at_two[0]).await, expected_text(&GOOD, CONNECTED));
         tokio::time::timeout(Duration::from_secs(30), async {
+            while !stale(&two).await.is_empty() {
+                assess(&one).await;
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            while !shown_validations(&at_two[0]).await.contains("Hostname node-0 is allowed") {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
             while checked_hosts(&poll(&at_two[1]).await).is_none() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }

@@ -668,8 +668,9 @@ fn proxy_change_is_an_event() {
         for http in ["http://10.0.0.1:3128", "http://10.0.0.1:3128", ""] {
             service.patch(&cluster_path(&made), &json!({"http_proxy": http})).await.json_with_status(201);
         }
-        let told: Vec<_> =
-            events_of_cluster(service, &made).await.into_iter().map(|(name, _)| name).collect();
+        let told = events_of_cluster(service, &made).await.into_iter().map(|(name, _)| name);
+        // The first change also leads to the first assessment of the cluster.
+        let told: Vec<_> = told.filter(|name| name != "cluster_status_updated").collect();
         assert_eq!(
             told,
             ["cluster_registration_succeeded", "proxy_settings_changed", "proxy_settings_changed"]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::agent::FakeAgent;
 use crate::fleet::{Fleet, commits, connectivity_to, poll, stored_host, type_of};
-use crate::service::{TestService, on_each_database};
+use crate::service::{TestService, on_each_database_with, only_own_validations};
 
 /// The hosts that an agent checks.
 async fn targets(agent: &FakeAgent<'_>) -> Vec<ConnectivityCheckHost> {
@@ -48,7 +48,7 @@ async fn written(service: &TestService, agent: &FakeAgent<'_>) -> (i64, String, 
 
 #[test]
 fn small_differences_of_latency_change_no_host() {
-    on_each_database(async |service| {
+    on_each_database_with(only_own_validations, async |service| {
         let fleet = Fleet::with_reports(service, 2, &json!({})).await;
         let agent = &fleet.agents[0];
         let targets = targets(agent).await;
@@ -79,7 +79,7 @@ fn small_differences_of_latency_change_no_host() {
 
 #[test]
 fn waiting_report_does_not_replace_a_later_one() {
-    on_each_database(async |service| {
+    on_each_database_with(only_own_validations, async |service| {
         let fleet = Fleet::with_reports(service, 2, &json!({})).await;
         let [one, two] = fleet.agents.as_slice() else { panic!("two hosts") };
         let (of_one, of_two) = (targets(one).await, targets(two).await);
@@ -96,7 +96,7 @@ fn waiting_report_does_not_replace_a_later_one() {
 
 #[test]
 fn report_after_lost_media_or_a_refused_report_changes_the_host() {
-    on_each_database(async |service| {
+    on_each_database_with(only_own_validations, async |service| {
         let fleet = Fleet::with_reports(service, 2, &json!({})).await;
         let agent = &fleet.agents[0];
         let targets = targets(agent).await;

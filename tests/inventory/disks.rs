@@ -18,7 +18,7 @@ fn report_with_disk(gigabytes: u64) -> Value {
 
 /// The reasons against the only disk of a host; none if it is eligible.
 async fn reasons(agent: &FakeAgent<'_>) -> Vec<String> {
-    let host = agent.get_host().await;
+    let host = agent.assessed_host().await;
     let inventory: Value = serde_json::from_str(host["inventory"].as_str().unwrap()).unwrap();
     let eligibility = inventory["disks"][0]["installation_eligibility"].clone();
     let reasons: Option<Vec<String>> =
@@ -43,7 +43,7 @@ fn cluster_needs_larger_disks_than_the_pool() {
         agent.reply_to_step("inventory", &report_with_disk(60)).await.json_with_status(204);
         let too_small = "Disk is too small (disk only has 60 GB, but 100 GB are required)";
         assert_eq!(reasons(&agent).await, [too_small]);
-        let host = agent.get_host().await;
+        let host = agent.assessed_host().await;
         assert_eq!(host["status"], "insufficient");
         assert!(host["status_info"].as_str().unwrap().contains("No eligible disks were found"), "{host}");
         assert!(host.get("installation_disk_id").is_none());
@@ -78,7 +78,7 @@ fn role_changes_the_reasons_and_not_the_report() {
         {
             service.patch(&agent.path(), &json!({"host_role": role})).await.json_with_status(201);
             assert_eq!(reasons(agent).await, expected, "{role}");
-            let status = if expected.is_empty() { "known" } else { "insufficient" };
+            let status = if expected.is_empty() { "pending-for-input" } else { "insufficient" };
             assert_eq!(agent.host_status().await, status, "{role}");
             assert_eq!(stored_report(agent, ReportKind::Inventory).await, report);
         }
@@ -103,7 +103,7 @@ fn reasons_of_the_agent_are_kept_and_those_of_a_server_are_computed_again() {
         assert_eq!(reasons(agent).await, ["Disk is an LVM logical volume", too_small]);
         let listed = service.get(&format!("/v2/infra-envs/{}/hosts", agent.infra_env)).await;
         let listed = listed.json_with_status(200)[0]["inventory"].clone();
-        assert_eq!(listed, agent.get_host().await["inventory"]);
+        assert_eq!(listed, agent.assessed_host().await["inventory"]);
         // Results that are equal are not written again.
         let before = stored_host(agent).await;
         agent.reply_to_step("inventory", &report).await.json_with_status(204);

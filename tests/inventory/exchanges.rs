@@ -14,7 +14,7 @@ use crate::clusters::create_cluster;
 use crate::fleet::{
     Fleet, checked_hosts, poll, reply_to_all, report_of, stored_report, type_of, types, with_vips,
 };
-use crate::service::{on_each_database, on_each_database_with, on_each_database_with_clock};
+use crate::service::{on_each_database_with, on_each_database_with_clock, only_own_validations};
 
 /// The steps of a known host of a cluster with virtual IP addresses.
 const KNOWN: [&str; 6] = [
@@ -36,7 +36,7 @@ fn others(fleet: &Fleet<'_>, own: usize) -> Vec<String> {
 
 #[test]
 fn hosts_of_a_compact_cluster_become_known() {
-    on_each_database(async |service| {
+    on_each_database_with(only_own_validations, async |service| {
         let fleet = Fleet::register(service, 3, &with_vips()).await;
         for (number, agent) in fleet.agents.iter().enumerate() {
             assert_eq!(agent.host_status().await, "discovering");
@@ -71,7 +71,7 @@ fn hosts_of_a_compact_cluster_become_known() {
             reply_to_all(agent, &steps, number).await;
         }
         for (number, agent) in fleet.agents.iter().enumerate() {
-            let host = agent.get_host().await;
+            let host = agent.assessed_host().await;
             assert_eq!(
                 (&host["status"], &host["status_info"]),
                 (&json!("known"), &json!("Host is ready to be installed"))
@@ -89,7 +89,7 @@ fn hosts_of_a_compact_cluster_become_known() {
 
 #[test]
 fn arguments_have_the_values_of_the_cluster() {
-    on_each_database(async |service| {
+    on_each_database_with(only_own_validations, async |service| {
         let mut settings = with_vips();
         settings["additional_ntp_source"] = json!("ntp1.example.com,192.0.2.7");
         let fleet = Fleet::with_reports(service, 2, &settings).await;
@@ -133,34 +133,31 @@ fn arguments_have_the_values_of_the_cluster() {
 
 #[test]
 fn silent_host_is_not_checked_until_it_returns() {
-    on_each_database_with_clock(
-        |_| {},
-        async |service, clock| {
-            let fleet = Fleet::with_reports(service, 3, &with_vips()).await;
-            let [one, two, silent] = fleet.agents.as_slice() else { panic!("three hosts") };
-            assert_eq!(checked_hosts(&poll(one).await).unwrap(), others(&fleet, 0));
-            clock.advance(Settings::MAX_SILENCE + Duration::from_secs(1));
-            for agent in [one, two] {
-                poll(agent).await;
-            }
-            assert_eq!(service.inventory.disconnect_silent_hosts().await.unwrap(), 1);
-            let host = silent.get_host().await;
-            assert_eq!(host["status"], "disconnected");
-            assert_eq!(host["status_info"], "Host has stopped communicating with the installation service");
-            assert_eq!(checked_hosts(&poll(one).await).unwrap(), [two.id.as_str()]);
+    on_each_database_with_clock(only_own_validations, async |service, clock| {
+        let fleet = Fleet::with_reports(service, 3, &with_vips()).await;
+        let [one, two, silent] = fleet.agents.as_slice() else { panic!("three hosts") };
+        assert_eq!(checked_hosts(&poll(one).await).unwrap(), others(&fleet, 0));
+        clock.advance(Settings::MAX_SILENCE + Duration::from_secs(1));
+        for agent in [one, two] {
+            poll(agent).await;
+        }
+        assert_eq!(service.inventory.disconnect_silent_hosts().await.unwrap(), 1);
+        let host = silent.assessed_host().await;
+        assert_eq!(host["status"], "disconnected");
+        assert_eq!(host["status_info"], "Host has stopped communicating with the installation service");
+        assert_eq!(checked_hosts(&poll(one).await).unwrap(), [two.id.as_str()]);
 
-            let steps = poll(silent).await;
-            assert_eq!((types(&steps), steps.next_instruction_seconds), (vec!["inventory"], 120));
-            assert_eq!(silent.host_status().await, "known");
-            assert_eq!(types(&poll(silent).await), KNOWN);
-            assert_eq!(checked_hosts(&poll(one).await).unwrap(), others(&fleet, 0));
-        },
-    );
+        let steps = poll(silent).await;
+        assert_eq!((types(&steps), steps.next_instruction_seconds), (vec!["inventory"], 120));
+        assert_eq!(silent.host_status().await, "known");
+        assert_eq!(types(&poll(silent).await), KNOWN);
+        assert_eq!(checked_hosts(&poll(one).await).unwrap(), others(&fleet, 0));
+    });
 }
 
 #[test]
 fn insufficient_host_gets_all_steps() {
-    on_each_database(async |service| {
+    on_each_database_with(only_own_validations, async |service| {
         let fleet = Fleet::with_reports(service, 2, &with_vips()).await;
         let mut poor = report_of(0);
         poor["cpu"]["count"] = json!(1);
@@ -183,47 +180,43 @@ fn insufficient_host_gets_all_steps() {
 
 #[test]
 fn host_moves_from_the_pool_into_a_cluster() {
-    on_each_database_with_clock(
-        |_| {},
-        async |service, clock| {
-            let infra_env = create_infra_env(service, &json!({"ntp_sources": "192.0.2.1"})).await;
-            let agent = FakeAgent::new(service, &infra_env);
-            agent.register().await.json_with_status(201);
-            let mut poor = inventory_report("node-1");
-            poor["memory"]["physical_bytes"] = json!(1 << 30);
-            for (status, report) in [("discovering-unbound", &poor), ("insufficient-unbound", &report_of(1))]
-            {
-                assert_eq!(agent.host_status().await, status);
-                let steps = poll(&agent).await;
-                assert_eq!(types(&steps), ["inventory", "ntp-synchronizer"], "{status}");
-                assert_eq!(steps.instructions[1].args, [r#"{"ntp_source":"192.0.2.1"}"#]);
-                agent.reply_to_step("inventory", report).await.json_with_status(204);
-            }
-            assert_eq!(agent.host_status().await, "known-unbound");
-            clock.advance(Settings::MAX_SILENCE + Duration::from_secs(1));
-            assert_eq!(service.inventory.disconnect_silent_hosts().await.unwrap(), 1);
+    on_each_database_with_clock(only_own_validations, async |service, clock| {
+        let infra_env = create_infra_env(service, &json!({"ntp_sources": "192.0.2.1"})).await;
+        let agent = FakeAgent::new(service, &infra_env);
+        agent.register().await.json_with_status(201);
+        let mut poor = inventory_report("node-1");
+        poor["memory"]["physical_bytes"] = json!(1 << 30);
+        for (status, report) in [("discovering-unbound", &poor), ("insufficient-unbound", &report_of(1))] {
+            assert_eq!(agent.host_status().await, status);
             let steps = poll(&agent).await;
-            assert_eq!((types(&steps), steps.next_instruction_seconds), (vec!["inventory"], 120));
-            assert_eq!(types(&poll(&agent).await), ["inventory", "ntp-synchronizer"]);
+            assert_eq!(types(&steps), ["inventory", "ntp-synchronizer"], "{status}");
+            assert_eq!(steps.instructions[1].args, [r#"{"ntp_source":"192.0.2.1"}"#]);
+            agent.reply_to_step("inventory", report).await.json_with_status(204);
+        }
+        assert_eq!(agent.host_status().await, "known-unbound");
+        clock.advance(Settings::MAX_SILENCE + Duration::from_secs(1));
+        assert_eq!(service.inventory.disconnect_silent_hosts().await.unwrap(), 1);
+        let steps = poll(&agent).await;
+        assert_eq!((types(&steps), steps.next_instruction_seconds), (vec!["inventory"], 120));
+        assert_eq!(types(&poll(&agent).await), ["inventory", "ntp-synchronizer"]);
 
-            let cluster = create_cluster(service, &with_vips()).await;
-            let bind = format!("{}/actions/bind", agent.path());
-            service.post(&bind, &json!({"cluster_id": cluster["id"]})).await.json_with_status(200);
-            let steps = poll(&agent).await;
-            assert_eq!((types(&steps), steps.post_step_action.to_string()), (vec![], "exit".to_owned()));
-            agent.register().await.json_with_status(201);
-            let steps = poll(&agent).await;
-            assert_eq!(types(&steps), ["inventory"]);
-            reply_to_all(&agent, &steps, 1).await;
-            assert_eq!(agent.host_status().await, "known");
-            assert_eq!(types(&poll(&agent).await), KNOWN[1..]);
-        },
-    );
+        let cluster = create_cluster(service, &with_vips()).await;
+        let bind = format!("{}/actions/bind", agent.path());
+        service.post(&bind, &json!({"cluster_id": cluster["id"]})).await.json_with_status(200);
+        let steps = poll(&agent).await;
+        assert_eq!((types(&steps), steps.post_step_action.to_string()), (vec![], "exit".to_owned()));
+        agent.register().await.json_with_status(201);
+        let steps = poll(&agent).await;
+        assert_eq!(types(&steps), ["inventory"]);
+        reply_to_all(&agent, &steps, 1).await;
+        assert_eq!(agent.host_status().await, "known");
+        assert_eq!(types(&poll(&agent).await), KNOWN[1..]);
+    });
 }
 
 #[test]
 fn single_node_has_no_peers_and_no_virtual_addresses() {
-    on_each_database(async |service| {
+    on_each_database_with(only_own_validations, async |service| {
         let settings = json!({"control_plane_count": 1, "base_dns_domain": "example.com"});
         let fleet = Fleet::register(service, 1, &settings).await;
         let agent = &fleet.agents[0];
@@ -233,7 +226,7 @@ fn single_node_has_no_peers_and_no_virtual_addresses() {
         let steps = poll(agent).await;
         assert_eq!(types(&steps), KNOWN[1..5]);
         reply_to_all(agent, &steps, 1).await;
-        let host = agent.get_host().await;
+        let host = agent.assessed_host().await;
         assert_eq!((&host["status"], &host["role"]), (&json!("known"), &json!("master")));
         assert_eq!(host["bootstrap"], true);
     });
@@ -241,7 +234,7 @@ fn single_node_has_no_peers_and_no_virtual_addresses() {
 
 #[test]
 fn host_of_an_existing_cluster_downloads_its_ignition_config() {
-    on_each_database(async |service| {
+    on_each_database_with(only_own_validations, async |service| {
         let import = json!({
             "name": "old", "api_vip_dnsname": "api.old.example.com", "openshift_cluster_id": Uuid::new_v4(),
         });
@@ -254,7 +247,7 @@ fn host_of_an_existing_cluster_downloads_its_ignition_config() {
             reply_to_all(agent, &steps, number).await;
         }
         let agent = &fleet.agents[0];
-        assert_eq!(agent.get_host().await["kind"], "AddToExistingClusterHost");
+        assert_eq!(agent.assessed_host().await["kind"], "AddToExistingClusterHost");
         let steps = poll(agent).await;
         let expected = ["connectivity-check", "api-vip-connectivity-check", "inventory", "ntp-synchronizer"];
         assert_eq!(types(&steps)[..4], expected);
@@ -264,7 +257,7 @@ fn host_of_an_existing_cluster_downloads_its_ignition_config() {
         };
         assert_eq!(request.url, "http://api.old.example.com:22624/config/worker");
         reply_to_all(agent, &steps, 0).await;
-        let host = agent.get_host().await;
+        let host = agent.assessed_host().await;
         assert_eq!(host["status"], "known");
         let reply: Value = serde_json::from_str(host["api_vip_connectivity"].as_str().unwrap()).unwrap();
         assert_eq!((&reply["is_success"], &reply["url"]), (&json!(true), &json!(request.url)));
@@ -274,6 +267,7 @@ fn host_of_an_existing_cluster_downloads_its_ignition_config() {
 #[test]
 fn disabled_steps_are_left_out_and_inventory_limits_are_sent() {
     let settings = |settings: &mut Settings| {
+        only_own_validations(settings);
         settings.disabled_steps = [StepType::VerifyVips, StepType::NtpSynchronizer].into();
         (settings.inventory_max_size, settings.inventory_disk_min_size) = (Some(65536), Some(1 << 30));
     };
@@ -289,6 +283,6 @@ fn disabled_steps_are_left_out_and_inventory_limits_are_sent() {
         // Replies to such steps are stored all the same.
         let sources = json!({"ntp_sources": [{"source_name": "a", "source_state": "synced"}]});
         agent.reply_to_step("ntp-synchronizer", &sources).await.json_with_status(204);
-        assert!(agent.get_host().await["ntp_sources"].is_string());
+        assert!(agent.assessed_host().await["ntp_sources"].is_string());
     });
 }

@@ -77,8 +77,10 @@ impl<'a> Fleet<'a> {
     }
 }
 
-/// Checks in with the clock of the service, and returns the steps.
+/// Checks in with the clock of the service after an assessment of the host's cluster, and returns the steps. No
+/// background task runs in most tests.
 pub(crate) async fn poll(agent: &FakeAgent<'_>) -> Steps {
+    agent.service.inventory.assess_clusters().await.unwrap();
     let now = agent.service.inventory.clock().now().timestamp();
     serde_json::from_value(poll_at(agent, now).await.json_with_status(200)).unwrap()
 }

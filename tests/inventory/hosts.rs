@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::agent::{FakeAgent, create_infra_env, events_of_infra_env, inventory_report};
-use crate::service::{PULL_SECRET, TestService, on_each_database, with_status};
+use crate::service::{
+    PULL_SECRET, TestService, on_each_database, on_each_database_with, only_own_validations, with_status,
+};
 
 /// Creates a cluster and returns its id.
 async fn create_cluster(service: &TestService, more: &Value) -> String {
@@ -247,7 +249,7 @@ fn ignition_override_of_a_host_is_stored() {
 
 #[test]
 fn host_is_bound_to_a_cluster_and_unbound() {
-    on_each_database(async |service| {
+    on_each_database_with(only_own_validations, async |service| {
         let agent = FakeAgent::register_with_report(service, "node-1").await;
         let cluster = create_cluster(service, &json!({})).await;
         let bind = format!("{}/actions/bind", agent.path());
@@ -267,12 +269,12 @@ fn host_is_bound_to_a_cluster_and_unbound() {
         let steps = agent.request_steps().await.json_with_status(200);
         assert_eq!(steps, json!({"post_step_action": "exit", "instructions": []}));
         agent.register().await.json_with_status(201);
-        let host = agent.get_host().await;
+        let host = agent.assessed_host().await;
         assert_eq!(host["status"], "discovering");
         assert!(host.get("inventory").is_none());
         assert_eq!(agent.step_types().await, ["inventory"]);
         agent.reply_to_step("inventory", &inventory_report("node-1")).await.json_with_status(204);
-        let host = agent.get_host().await;
+        let host = agent.assessed_host().await;
         assert_eq!(
             (&host["status"], &host["status_info"]),
             (&json!("known"), &json!("Host is ready to be installed"))
@@ -356,7 +358,7 @@ fn bind_refusal_names_its_reason() {
 
 #[test]
 fn hosts_of_a_cluster_infra_env_belong_to_the_cluster() {
-    on_each_database(async |service| {
+    on_each_database_with(only_own_validations, async |service| {
         let cluster = create_cluster(service, &json!({})).await;
         let agent =
             FakeAgent::new(service, &create_infra_env(service, &json!({"cluster_id": cluster})).await);
@@ -372,6 +374,7 @@ fn hosts_of_a_cluster_infra_env_belong_to_the_cluster() {
 
         let hosts = format!("/v2/clusters/{cluster}/hosts");
         agent.reply_to_step("inventory", &inventory_report("node-1")).await.json_with_status(204);
+        assert_eq!(agent.host_status().await, "known");
         let listed = service.get(&hosts).await.json_with_status(200);
         assert_eq!(listed[0]["id"], agent.id.as_str());
         assert!(listed[0].get("inventory").is_none() && listed[0].get("requested_hostname").is_none());
@@ -556,19 +559,19 @@ fn installing_cluster_refuses_new_hosts_only() {
 
 #[test]
 fn status_info_names_failing_validations_and_lost_media() {
-    on_each_database(async |service| {
+    on_each_database_with(only_own_validations, async |service| {
         let cluster = create_cluster(service, &json!({})).await;
         let agent =
             FakeAgent::new(service, &create_infra_env(service, &json!({"cluster_id": cluster})).await);
         agent.register().await.json_with_status(201);
         agent.reply_to_step("inventory", &inventory_report("localhost")).await.json_with_status(204);
-        let host = agent.get_host().await;
+        let host = agent.assessed_host().await;
         let before = "Host cannot be installed due to following failing validation(s): The host name localhost is forbidden";
         assert_eq!((&host["status"], &host["status_info"]), (&json!("insufficient"), &json!(before)));
         alter_host(service, &agent, |host| *host = with_status(host, HostStatus::Installing)).await;
         let lost = json!({"step_type": "inventory", "exit_code": 256, "output": "", "error": "read error"});
         agent.send_reply(&lost).await.json_with_status(204);
-        let host = agent.get_host().await;
+        let host = agent.assessed_host().await;
         let text = "Failed - Unable to read from the discovery media. It was either disconnected or poor network conditions \
                     prevented it from being read. Try using the minimal ISO option and be sure to keep the media \
                     connected until the installation is completed";
@@ -709,7 +712,7 @@ fn log_upload_state_is_stored() {
 
 #[test]
 fn installation_actions_are_refused() {
-    on_each_database(async |service| {
+    on_each_database_with(only_own_validations, async |service| {
         let free = FakeAgent::register_with_report(service, "node-1").await;
         service.post(&format!("{}/actions/reset", free.path()), &json!({})).await.refusal_reason(409);
         service.post(&format!("{}/actions/install", free.path()), &json!({})).await.refusal_reason(404);
@@ -723,6 +726,7 @@ fn installation_actions_are_refused() {
         agent.register().await.json_with_status(201);
         service.post(&format!("{}/actions/install", agent.path()), &json!({})).await.refusal_reason(409);
         agent.reply_to_step("inventory", &inventory_report("node-2")).await.json_with_status(204);
+        assert_eq!(agent.host_status().await, "known");
         for answer in [
             service.post(&format!("{}/actions/install", agent.path()), &json!({})).await,
             service.post(&format!("{}/actions/reset", agent.path()), &json!({})).await,

@@ -110,6 +110,7 @@ fn events_are_kept_while_any_of_their_resources_exists() {
         for told in [with("host_id", &agent.id), with("host_id", &cluster), with("cluster_id", &agent.id)] {
             send_request(service.request(Method::POST, "/v2/events").json(&told)).await.json_with_status(201);
         }
+        service.inventory.assess_clusters().await.unwrap();
         let before = event_names_of_cluster(service, &cluster).await;
         service.inventory.clear_remains().await.unwrap();
         assert_eq!(event_names_of_cluster(service, &cluster).await, before);

@@ -11,6 +11,7 @@ use kindling::inventory::files::FileStore;
 use kindling::inventory::store::{Record, SqlStore, Store};
 use kindling::inventory::{Inventory, ManualClock, Settings};
 use reqwest::{Client, Method, RequestBuilder};
+use rules::validation::{DisabledValidations, HostValidationId};
 use serde::Serialize;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -198,6 +199,13 @@ pub(crate) async fn send_request(request: RequestBuilder) -> ServiceAnswer {
 /// Runs a test on each database, on all of them at once.
 pub(crate) fn on_each_database(test: impl AsyncFn(&TestService)) {
     on_each_database_with(|_| {}, test);
+}
+
+/// Switches off the validations of hosts that depend on their cluster and on its other hosts.
+pub(crate) fn only_own_validations(settings: &mut Settings) {
+    let of_clusters =
+        "machine-cidr-defined,belongs-to-machine-cidr,belongs-to-majority-group,hostname-unique";
+    settings.validations.disabled_host = DisabledValidations::parse::<HostValidationId>(of_clusters).unwrap();
 }
 
 /// Runs a test on each database, with other settings.

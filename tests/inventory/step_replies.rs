@@ -8,7 +8,7 @@ use crate::fleet::{
     Fleet, checked_hosts, commits, output_of, poll, reply_to_all, report_of, stored_host, stored_report,
     type_of, types, with_vips,
 };
-use crate::service::{TestService, on_each_database};
+use crate::service::{TestService, on_each_database, on_each_database_with, only_own_validations};
 
 /// A host of a cluster that has replied to all steps, and its last outputs.
 async fn replied<'a>(service: &'a TestService) -> (Fleet<'a>, Vec<(String, String)>) {
@@ -45,7 +45,7 @@ fn empty_output_is_refused_unless_a_scan_may_be_in_progress() {
     on_each_database(async |service| {
         let (fleet, outputs) = replied(service).await;
         let agent = &fleet.agents[0];
-        let before = agent.get_host().await;
+        let before = agent.assessed_host().await;
         for kind in [
             "free-network-addresses",
             "container-image-availability",
@@ -78,7 +78,7 @@ fn empty_output_is_refused_unless_a_scan_may_be_in_progress() {
         let refusals = events.iter().filter(|(name, _)| name == "host_report_refused").count();
         assert_eq!(refusals, 9, "{events:?}");
         // The reports before are kept.
-        let after = agent.get_host().await;
+        let after = agent.assessed_host().await;
         for key in ["status", "status_info", "inventory", "connectivity", "ntp_sources"] {
             assert_eq!(after[key], before[key], "{key}");
         }
@@ -125,7 +125,7 @@ fn failed_measurements_with_an_output_are_stored() {
         let mut tang = reply("tang-connectivity-check", -1, r#"{"tang_server_response":null}"#);
         tang["error"] = json!("no answer");
         agent.send_reply(&tang).await.json_with_status(204);
-        let host = agent.get_host().await;
+        let host = agent.assessed_host().await;
         let parsed = |key: &str| -> Value { serde_json::from_str(host[key].as_str().unwrap()).unwrap() };
         assert_eq!(parsed("images_status")["quay.io/a"]["result"], "failure");
         let speed = json!({"tested": true, "exit_code": 255});
@@ -139,7 +139,7 @@ fn failed_measurements_with_an_output_are_stored() {
                 agent.send_reply(&reply(kind, 0, output)).await.refusal_reason(400);
             }
         }
-        let after = agent.get_host().await;
+        let after = agent.assessed_host().await;
         for key in ["images_status", "disks_info"] {
             assert_eq!(after[key], host[key]);
         }
@@ -148,12 +148,12 @@ fn failed_measurements_with_an_output_are_stored() {
 
 #[test]
 fn lost_media_disconnects_a_host_until_a_step_succeeds() {
-    on_each_database(async |service| {
+    on_each_database_with(only_own_validations, async |service| {
         let (fleet, outputs) = replied(service).await;
         let [agent, other] = fleet.agents.as_slice() else { panic!("two hosts") };
         for (kind, output) in &outputs {
             agent.send_reply(&reply(kind, 256, "")).await.json_with_status(204);
-            let host = agent.get_host().await;
+            let host = agent.assessed_host().await;
             assert_eq!(
                 (&host["status"], &host["media_status"]),
                 (&json!("disconnected"), &json!("disconnected"))
@@ -167,7 +167,7 @@ fn lost_media_disconnects_a_host_until_a_step_succeeds() {
             agent.send_reply(&reply(kind, 1, output)).await.json_with_status(204);
             assert_eq!(agent.host_status().await, "disconnected", "{kind} has failed");
             agent.send_reply(&reply(kind, 0, output)).await.json_with_status(204);
-            let host = agent.get_host().await;
+            let host = agent.assessed_host().await;
             assert_eq!(
                 (&host["status"], &host["media_status"]),
                 (&json!("known"), &json!("connected")),
@@ -190,7 +190,7 @@ fn unexpected_replies_are_stored_or_ignored() {
         agent.reply_to_step("domain-resolution", &names).await.json_with_status(204);
         let vips = json!([{"vip": "192.0.2.9", "vip_type": "api", "verification": "succeeded"}]);
         agent.reply_to_step("verify-vips", &vips).await.json_with_status(204);
-        let host = agent.get_host().await;
+        let host = agent.assessed_host().await;
         assert!(host["domain_name_resolutions"].as_str().unwrap().contains("a.example"), "{host}");
         assert_eq!(host["status"], "discovering");
         assert!(stored_report(agent, ReportKind::VerifiedVips).await.is_some());
@@ -206,13 +206,13 @@ fn unexpected_replies_are_stored_or_ignored() {
 
 #[test]
 fn invalid_inventory_is_refused_and_its_reason_is_shown() {
-    on_each_database(async |service| {
+    on_each_database_with(only_own_validations, async |service| {
         let fleet = Fleet::register(service, 1, &json!({})).await;
         let agent = &fleet.agents[0];
         let text = "its last report was refused";
         for output in ["{", "[]", "null", r#"{"disks": 5}"#, ""] {
             agent.send_reply(&reply("inventory", 0, output)).await.refusal_reason(400);
-            let host = agent.get_host().await;
+            let host = agent.assessed_host().await;
             assert_eq!(host["status"], "discovering");
             assert!(host["status_info"].as_str().unwrap().contains(text), "{output}: {host}");
         }
@@ -220,6 +220,6 @@ fn invalid_inventory_is_refused_and_its_reason_is_shown() {
         let refusals = events.iter().filter(|(name, _)| name == "host_report_refused").count();
         assert_eq!(refusals, 1, "{events:?}");
         agent.reply_to_step("inventory", &report_of(1)).await.json_with_status(204);
-        assert_eq!(agent.get_host().await["status_info"], "Host is ready to be installed");
+        assert_eq!(agent.assessed_host().await["status_info"], "Host is ready to be installed");
     });
 }

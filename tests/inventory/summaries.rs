@@ -15,14 +15,16 @@ use crate::fleet::{
     Fleet, HostIdentity, commit_step, commits, host_key, on_each_url, poll, poll_at, reply_to_all, report_of,
     start, stored_host, stored_report, types, with_vips,
 };
-use crate::service::{TestService, on_each_database, on_each_database_with_clock};
+use crate::service::{
+    TestService, on_each_database, on_each_database_with, on_each_database_with_clock, only_own_validations,
+};
 
 /// Steps with their arguments, the status and the validations of a host: what its summary decides.
 async fn decided(agent: &FakeAgent<'_>) -> Value {
     let steps = poll(agent).await;
     let steps: Vec<_> =
         types(&steps).into_iter().zip(steps.instructions.iter().map(|step| &step.args)).collect();
-    let host = agent.get_host().await;
+    let host = agent.assessed_host().await;
     let shown = ["status", "status_info", "validations_info", "inventory", "installation_disk_id"];
     json!([steps, shown.map(|key| &host[key])])
 }
@@ -131,6 +133,7 @@ fn missing_older_and_newer_summaries_are_made_again() {
             Loss::Replaced(NEWER),
         ] {
             let agents = [hosts[0].agent(&service), hosts[1].agent(&service)];
+            service.inventory.assess_clusters().await.unwrap();
             let expected = [decided(&agents[0]).await, decided(&agents[1]).await];
             loss.apply(&agents[0]).await;
             // The second service has nothing in memory.
@@ -209,8 +212,9 @@ fn damaged_summary_concerns_one_host_and_is_logged() {
         let line = format!("the stored summary of host {} is damaged", agent.id);
         assert!(String::from_utf8_lossy(&log.lock().unwrap()).contains(&line), "{line}");
         // The host is shown, and the other hosts of its cluster receive all steps.
-        agent.get_host().await;
+        agent.assessed_host().await;
         let other = other.agent(&service);
+        service.inventory.assess_clusters().await.unwrap();
         let steps = other.step_types().await;
         assert!(steps.iter().any(|step| step == "free-network-addresses"), "{steps:?}");
         drop((agent, other));
@@ -221,7 +225,7 @@ fn damaged_summary_concerns_one_host_and_is_logged() {
 #[test]
 fn disks_beyond_the_limit_are_shown_with_a_reason() {
     const DISKS: usize = 1000;
-    on_each_database(async |service| {
+    on_each_database_with(only_own_validations, async |service| {
         let fleet = Fleet::register(service, 2, &with_vips()).await;
         let [agent, other] = fleet.agents.as_slice() else { panic!("two hosts") };
         let mut report = report_of(0);
@@ -234,7 +238,7 @@ fn disks_beyond_the_limit_are_shown_with_a_reason() {
         report["disks"] = disks.collect();
         agent.reply_to_step("inventory", &report).await.json_with_status(204);
         other.reply_to_step("inventory", &report_of(1)).await.json_with_status(204);
-        let host = agent.get_host().await;
+        let host = agent.assessed_host().await;
         assert_eq!(host["status"], "known");
         let info = host["status_info"].as_str().unwrap();
         let kept =
@@ -272,7 +276,7 @@ fn disks_beyond_the_limit_are_shown_with_a_reason() {
         agent.reply_to_step("inventory", &report).await.json_with_status(204);
         assert_eq!(commits(service), before);
         agent.reply_to_step("inventory", &report_of(0)).await.json_with_status(204);
-        assert_eq!(agent.get_host().await["status_info"], "Host is ready to be installed");
+        assert_eq!(agent.assessed_host().await["status_info"], "Host is ready to be installed");
     });
 }
 
@@ -314,7 +318,7 @@ fn clock_skew_is_written_if_it_changes_much_or_crosses_a_limit() {
                 generation += i64::from(is_written);
                 assert_eq!(recorded_skew(agent).await, (generation, json!(recorded)), "{skew}");
                 assert_eq!(commits(service) - commits_before, u64::from(is_written), "{skew}");
-                assert_eq!(agent.get_host().await["timestamp"], at.timestamp());
+                assert_eq!(agent.assessed_host().await["timestamp"], at.timestamp());
             }
         },
     );

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use crate::agent::FakeAgent;
 use crate::fleet::{Fleet, commits, poll, with_vips};
-use crate::service::{TestService, on_each_database, on_each_database_with_clock};
+use crate::service::{
+    TestService, on_each_database, on_each_database_with, on_each_database_with_clock, only_own_validations,
+};
 
 /// Replies to `verify-vips`.
 async fn report(agent: &FakeAgent<'_>, vips: &[(&str, &str, &str)]) {
@@ -100,7 +102,7 @@ fn replaced_addresses_are_not_verified() {
 
 #[test]
 fn invalid_replies_about_addresses_are_refused() {
-    on_each_database(async |service| {
+    on_each_database_with(only_own_validations, async |service| {
         let fleet = Fleet::with_reports(service, 1, &with_vips()).await;
         let agent = &fleet.agents[0];
         report(agent, &[("192.168.1.5", "api", "failed"), ("192.168.1.6", "ingress", "succeeded")]).await;
