@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use assisted::host::HostStatus;
 use chrono::{DateTime, Utc};
+use ignition::Cidr;
 use rules::assessment::{
     AssessedCluster, AssessedHost, EvaluationSettings, RoleAssignment, assess_cluster, assess_hosts,
 };
@@ -16,6 +17,7 @@ use rules::view::{ClusterSettings, ClusterView, HostView};
 /// The results of an assessment, and the cluster with them.
 #[derive(Debug)]
 pub(crate) struct Assessment {
+    pub(crate) machine_networks: Option<Vec<Cidr>>,
     pub(crate) hosts: Vec<AssessedHost>,
     pub(crate) cluster: AssessedCluster,
     /// The cluster after the assessment.
@@ -45,7 +47,7 @@ pub(crate) fn assess_with(
         cluster.transition.as_ref().and_then(ClusterTransition::status).unwrap_or(applied.cluster.status);
     let settings = ClusterSettings { status, ..ClusterSettings::clone(&applied.cluster) };
     let view = ClusterView { cluster: Arc::new(settings), ..applied };
-    Assessment { hosts: assessment.hosts, cluster, view }
+    Assessment { machine_networks: assessment.machine_networks, hosts: assessment.hosts, cluster, view }
 }
 
 /// Returns the status and the text of a transition.

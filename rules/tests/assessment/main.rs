@@ -9,6 +9,7 @@
 
 mod assess;
 mod data;
+mod facts;
 mod model;
 mod properties;
 mod recorded;
