@@ -1,6 +1,6 @@
 //! Tables of rules that decide the next status of a resource.
 //!
-//! Each event has a table of its own. The conditions and texts of its rules read only the facts of the event, so a
+//! Each event has its own table. The conditions and texts of its rules read only the facts of the event, so a
 //! caller can neither forget a fact nor give one that no rule reads.
 
 /// A kind of resource that has a status.

@@ -75,14 +75,14 @@ impl Inventory {
         self.read_assessed::<ClusterRecord>(cluster, None, cluster.0).await;
     }
 
-    /// Assesses a cluster after its change, and returns it as it is then: `changed` if the assessment fails or takes too
-    /// long.
+    /// Assesses a cluster after its change, and returns the assessed cluster: `changed` if the assessment fails or takes
+    /// too long.
     pub(crate) async fn assessed_cluster(&self, changed: ClusterRecord) -> ClusterRecord {
         let record = self.read_assessed::<ClusterRecord>(changed.id, None, changed.id.0).await;
         record.filter(|record| !record.is_deleted()).unwrap_or(changed)
     }
 
-    /// Assesses the cluster of a host after the change of the host, and returns the host as it is then: `changed` if the
+    /// Assesses the cluster of a host after the change of the host, and returns the assessed host: `changed` if the
     /// assessment fails or takes too long.
     pub(crate) async fn assessed_host(&self, changed: HostRecord) -> HostRecord {
         let Some(cluster) = changed.cluster_id else { return changed };
