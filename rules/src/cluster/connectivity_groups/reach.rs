@@ -110,13 +110,15 @@ impl HostReach {
 
 /// Returns the hosts that reach each host of a cluster. Both lists, of hosts and of peers, are in the order of ids.
 pub(super) fn reach_of_hosts(view: &ClusterView) -> Vec<HostReach> {
-    let ids: Vec<_> = view.hosts.iter().map(|host| host.id).collect();
+    // A cluster of 500 hosts compares half a million ids. Numbers have the order of the ids, and compare faster.
+    let ids: Vec<_> = view.hosts.iter().map(|host| host.id.0.as_u128()).collect();
     let mut reach: Vec<_> = view.hosts.iter().map(|host| HostReach::new(host, ids.len())).collect();
     for (reporter, host) in view.hosts.iter().enumerate() {
         let mut targets = ids.iter().zip(&mut reach).enumerate().peekable();
         for peer in host.summary.peers.iter().flat_map(|peers| &peers.hosts) {
-            while targets.next_if(|(_, (id, _))| **id < peer.host).is_some() {}
-            while let Some((target, (_, reach))) = targets.next_if(|(_, (id, _))| **id == peer.host) {
+            let peer_id = peer.host.0.as_u128();
+            while targets.next_if(|(_, (id, _))| **id < peer_id).is_some() {}
+            while let Some((target, (_, reach))) = targets.next_if(|(_, (id, _))| **id == peer_id) {
                 if target != reporter {
                     reach.add(reporter, peer);
                 }
