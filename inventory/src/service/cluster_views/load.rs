@@ -69,11 +69,24 @@ pub(super) async fn refresh(
     for key in &outdated.hosts {
         hosts.extend(unless_damaged(read_host(records, *key, cluster).await)?.flatten());
     }
-    Ok(Some(CurrentView::new(
+    let view = CurrentView::new(
         ViewedCluster { settings, generation, membership },
         hosts,
         (read_at, listening_since),
-    )))
+    );
+    // A host has joined or left at another replica, which is not reported yet.
+    if membership.checked_sub(before.membership()) != changed_members(before, &view) {
+        return full(records, cluster).await;
+    }
+    Ok(Some(view))
+}
+
+/// Returns the number of hosts that are in only one of two views.
+fn changed_members(before: &CurrentView, after: &CurrentView) -> Option<i64> {
+    let missing = |view: &CurrentView, other: &CurrentView| {
+        view.hosts().iter().filter(|host| other.host(&host.key).is_none()).count()
+    };
+    i64::try_from(missing(before, after).checked_add(missing(after, before))?).ok()
 }
 
 /// Reads a host of a cluster; `None` if it does not exist or has left the cluster.

@@ -148,3 +148,20 @@ async fn change_during_a_load_is_not_hidden_by_its_result() {
     assert_eq!(names(&view), ["", "late"]);
     assert!(view.host(&joined.record_key()).is_some());
 }
+
+#[tokio::test]
+async fn refreshed_view_has_hosts_that_joined_or_left_without_a_report() {
+    let site = Site::open().await;
+    let (known, leaving) = (site.add_host().await, site.add_host().await);
+    let before = site.view().await;
+    let joined = site.add_host().await;
+    site.inventory().deregister_host(leaving, None).await.unwrap();
+    site.report(known, "known").await;
+    // As if another replica had made these changes, and only the last one had been reported.
+    let outdated = content::Outdated { hosts: [known.record_key()].into(), settings: false };
+    let records = site.inventory().records();
+    let after = load::refresh(records, &before, &outdated).await.unwrap().unwrap();
+    assert_eq!(names(&after), ["", "known"]);
+    assert!(after.host(&joined.record_key()).is_some() && after.host(&leaving.record_key()).is_none());
+    assert_eq!(after.membership(), records.membership(site.cluster.0).await.unwrap());
+}
