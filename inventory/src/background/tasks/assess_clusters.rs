@@ -15,6 +15,7 @@ use crate::Inventory;
 use crate::cluster::ClusterStatus;
 use crate::error::Error;
 use crate::id::ClusterId;
+use crate::service::clusters::assessment::AssessmentWork;
 use crate::store::{Key, Kind, RecordChange};
 
 /// The name of the task.
@@ -132,13 +133,29 @@ impl AssessClusters {
                     return Ok(());
                 }
                 seen.insert(cluster);
-                self.assess(run, ClusterId(cluster)).await;
+                self.assess_changed(run, ClusterId(cluster)).await;
             }
         }
     }
 
     async fn assess(&self, run: &TaskRun, cluster: ClusterId) {
-        match self.0.assess_cluster(cluster).await {
+        let assessed = self.0.assess_cluster(cluster).await;
+        self.record(run, cluster, assessed);
+    }
+
+    /// Assesses a cluster that has changed, as the database shows. If its view in memory has not changed, a notification
+    /// was lost: then the view is read again.
+    async fn assess_changed(&self, run: &TaskRun, cluster: ClusterId) {
+        let mut assessed = self.0.assess_cluster(cluster).await;
+        if assessed.as_ref().is_ok_and(|work| !work.has_written) {
+            self.0.cluster_views().discard(cluster);
+            assessed = self.0.assess_cluster(cluster).await;
+        }
+        self.record(run, cluster, assessed);
+    }
+
+    fn record(&self, run: &TaskRun, cluster: ClusterId, assessed: Result<AssessmentWork, Error>) {
+        match assessed {
             Ok(work) => self.0.tasks().add_assessment(work.hosts),
             Err(error) => run.fail_key(key_of(cluster), &error),
         }
