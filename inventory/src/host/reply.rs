@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::assessment::{HostContext, assess_unbound, choose_disks};
 use super::bounds::{check_report, check_reports, len_of_reports};
+use super::connection::is_silent;
 use super::draft::{ASSESSED, HostDraft};
 use super::inventory_report::{keep_usable_interfaces, macs, to_text};
 use super::record::HostRecord;
@@ -346,6 +347,8 @@ fn set_media_disconnected(host: &mut HostRecord, journal: &mut Journal) {
     if host.findings.media == Some(MediaStatus::Disconnected) {
         return;
     }
+    // The status after this does not show whether the host is silent.
+    host.findings.silent = Some(is_silent(host));
     host.findings.media = Some(MediaStatus::Disconnected);
     journal.add_event(host, "host_media_disconnected", Severity::Error, MEDIA_DISCONNECTED.to_owned());
     let event = HostEvent::LoseMedia(MediaLoss { status_info: host.status_info() });

@@ -169,6 +169,7 @@ impl Inventory {
             return Ok(nothing(false));
         };
         if stored.generation != view.cluster_generation() {
+            self.cluster_views().discard(cluster);
             return Ok(nothing(true));
         }
         let mut plan = AssessmentPlan::new(self, &view);
@@ -202,9 +203,10 @@ impl Inventory {
                 entry.insert(self.image_version(infra_env).await?);
             }
         }
-        let assignment = match self.settings().auto_assign_roles {
-            true => RoleAssignment::Automatic,
-            false => RoleAssignment::Manual,
+        let assignment = if self.settings().auto_assign_roles {
+            RoleAssignment::Automatic
+        } else {
+            RoleAssignment::Manual
         };
         let (inventory, facts) = (self.clone(), Arc::clone(view.facts()));
         let assess = move || {
