@@ -45,6 +45,7 @@ mod serve;
 mod settings;
 mod settings_file;
 mod simulate;
+mod simulated_clusters;
 mod standard_streams;
 #[path = "../support/mod.rs"]
 mod support;
