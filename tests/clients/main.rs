@@ -15,6 +15,7 @@ mod support;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 use fixtures::{Architecture, Era};
 use serde_json::{Value, json};
@@ -37,6 +38,8 @@ const NOT_IMPLEMENTED: [&str; 11] = [
     "download kubeadmin-password edge",
 ];
 
+/// A local server needs less than a tenth of this.
+const PATIENCE: Duration = Duration::from_secs(30);
 const HOST: &str = "6ba7b810-9dad-11d1-80b4-00c04fd430c8";
 
 /// A server with one base image and one release, and the folder in which the clients run.
@@ -110,6 +113,33 @@ impl ClientSite {
         row[column].to_owned()
     }
 
+    /// Waits until the host has a status, which the service computes after reports.
+    #[track_caller]
+    fn wait_for_host_status(&self, expected: &str) {
+        let begun = Instant::now();
+        while self.host_status() != expected {
+            assert!(begun.elapsed() < PATIENCE, "{}", self.host_status());
+        }
+    }
+
+    /// The id of an infra-env with this name.
+    fn infra_env_id(&self, name: &str) -> String {
+        let shown = self.expect_aicli(&format!("info infraenv --full {name}"));
+        shown
+            .lines()
+            .find_map(|line| line.strip_prefix("id: "))
+            .unwrap_or_else(|| panic!("{shown}"))
+            .to_owned()
+    }
+
+    /// Starts the simulated hosts of a compact cluster.
+    fn simulate(&self, infra_env: &str) -> Child {
+        let line =
+            format!("simulate --url {} --infra-env {infra_env} --poll-interval 200ms --json", self.url);
+        let mut command = self.scratch.command(line.split(' ')).command();
+        command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()
+    }
+
     /// Acts as the agent of a host: registers it in an infra-env, and sends its inventory.
     fn boot_host(&self, infra_env: &str) {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/agent.py");
@@ -131,12 +161,12 @@ fn aicli_manages_clusters_infra_envs_and_hosts() {
     let given = "-P pull_secret=pull-secret.json -P openshift_version=4.18";
 
     site.expect_aicli(&format!("create cluster {given} -P base_dns_domain=example.com edge"));
-    assert!(site.expect_aicli("list clusters").contains("| insufficient | example.com |"));
+    assert!(site.expect_aicli("list clusters").contains("| pending-for-input | example.com |"));
     assert!(site.expect_aicli("list infraenvs").contains("edge_infra-env"));
     site.expect_aicli("update cluster edge -P additional_ntp_source=ntp.example.com");
     let shown = site.expect_aicli("info cluster edge --full");
     assert!(shown.contains("additional_ntp_source: ntp.example.com"), "{shown}");
-    assert!(shown.contains("status_info: Cluster is not ready for install"), "{shown}");
+    assert!(shown.contains("status_info: User input required"), "{shown}");
     assert!(site.expect_aicli("list events edge").contains("Successfully registered cluster"));
 
     site.expect_aicli(&format!("create infraenv {given} lone"));
@@ -162,7 +192,8 @@ fn aicli_manages_clusters_infra_envs_and_hosts() {
     assert_eq!(site.host_status(), "binding");
     // A host that was bound registers again.
     site.boot_host("lone");
-    assert_eq!(site.host_status(), "known");
+    // The cluster has no virtual IP addresses, and so no machine network.
+    site.wait_for_host_status("pending-for-input");
     site.expect_aicli("unbind host node-1");
     assert_eq!(site.host_status(), "unbinding");
 
@@ -182,21 +213,45 @@ fn aicli_manages_clusters_infra_envs_and_hosts() {
     assert!(!site.expect_aicli("list infraenvs").contains("lone"));
 }
 
+/// Parameters of a cluster whose virtual IP addresses are free in the network of simulated hosts.
+const COMPACT: &str = "
+openshift_version: '4.18'
+pull_secret: pull-secret.json
+base_dns_domain: example.com
+api_vips: [192.168.111.5]
+ingress_vips: [192.168.111.6]
+";
+
+/// The ids and results in a table of validations.
+fn validation_rows(table: &str) -> Vec<(String, String)> {
+    let rows = table.lines().filter(|line| line.starts_with('|')).skip(1);
+    let cells = rows.map(|row| row.split('|').map(str::trim).collect::<Vec<_>>());
+    cells.map(|cells| (cells[1].to_owned(), cells[3].to_owned())).collect()
+}
+
 #[test]
-fn aicli_shows_clusters_without_validations() {
+fn aicli_waits_for_clusters_and_shows_their_validations() {
     let Some(site) = ClientSite::start() else { return };
-    let parameters =
-        "-P pull_secret=pull-secret.json -P openshift_version=4.18 -P base_dns_domain=example.com";
-    site.expect_aicli(&format!("create cluster {parameters} edge"));
-    let validations = site.expect_aicli("info validation edge");
-    let rows: Vec<_> = validations.lines().filter(|line| line.starts_with('|')).collect();
-    assert_eq!(rows.len(), 1, "only a heading: {validations}");
-    assert!(rows[0].contains("Message"), "{validations}");
+    site.scratch.write("compact.yaml", COMPACT);
+    site.expect_aicli("create cluster --paramfile compact.yaml edge");
+    let failed = validation_rows(&site.expect_aicli("info validation edge"));
+    let failed: Vec<_> = failed.iter().map(|(id, status)| (id.as_str(), status.as_str())).collect();
+    assert!(failed.contains(&("sufficient-masters-count", "failure")), "{failed:?}");
+    assert!(failed.contains(&("machine-cidr-defined", "pending")), "{failed:?}");
+
+    let mut simulation = site.simulate(&site.infra_env_id("edge_infra-env"));
+    site.expect_aicli("wait hosts -n 3 edge_infra-env");
+    site.expect_aicli("wait cluster --status ready edge");
+    simulation.kill().unwrap();
+    simulation.wait().unwrap();
+    assert!(site.expect_aicli("list clusters").contains("| ready"));
+    assert_eq!(validation_rows(&site.expect_aicli("info validation edge")), []);
+    let all = validation_rows(&site.expect_aicli("info validation --all edge"));
+    assert!(all.len() > failed.len() && all.iter().all(|(_, status)| status == "success"), "{all:?}");
     let shown = site.expect_aicli("info cluster edge");
-    assert!(shown.contains("name: edge") && shown.contains("'name': 'console'"), "{shown}");
-    let full = site.expect_aicli("info cluster edge --full");
-    assert!(full.contains("validations_info: {}"), "{full}");
-    assert!(site.expect_aicli("list cluster").contains("| insufficient | example.com |"));
+    assert!(shown.contains("name: edge") && shown.contains("status: ready"), "{shown}");
+    assert!(site.expect_aicli("info cluster edge --full").contains("validations_info: "));
+    assert!(site.expect_aicli("list events edge").contains("Updated status of the cluster to ready"));
 }
 
 /// Parameters of an infra-env whose MAC addresses have no quotes, in each form that `aicli` accepts.
