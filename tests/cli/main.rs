@@ -1,6 +1,6 @@
 //! The command line as users meet it: every verb on generated images, invalid input and hostile files.
 //!
-//! Needs only Kindling itself and `sh`. `installer_oracle` compares the same command lines with `coreos-installer`.
+//! Needs only Kindling itself and `sh`, and `leader_crash` a PostgreSQL server. `installer_oracle` compares the same command lines with `coreos-installer`.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,6 +16,8 @@ mod clock;
 mod connection_resets;
 mod crash;
 mod cross_site;
+#[path = "../inventory/database.rs"]
+mod database;
 mod deleted_images;
 #[cfg(feature = "demo")]
 mod demo;
@@ -35,6 +37,7 @@ mod infra_env;
 mod installer_link;
 mod json_output;
 mod large_bodies;
+mod leader_crash;
 mod listeners;
 mod long_lists;
 mod network;
@@ -57,7 +60,7 @@ use std::collections::BTreeMap;
 
 use fixtures::{Architecture, Era};
 
-use support::{FixtureImage, ScratchFile, fixture};
+use support::{FixtureImage, ScratchFile, fixture, skip};
 
 /// An image that supports every verb.
 fn full_featured_image() -> &'static FixtureImage {

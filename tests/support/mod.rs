@@ -12,7 +12,7 @@ mod authority;
 mod images;
 mod run;
 mod scratch;
-mod skip;
+pub(crate) mod skip;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
