@@ -42,7 +42,7 @@ fn equal_replies_of_a_cluster_host_write_nothing() {
 
 #[test]
 fn empty_output_is_refused_unless_a_scan_may_be_in_progress() {
-    on_each_database(async |service| {
+    on_each_database_with(only_own_validations, async |service| {
         let (fleet, outputs) = replied(service).await;
         let agent = &fleet.agents[0];
         let before = agent.assessed_host().await;

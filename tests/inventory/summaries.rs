@@ -318,7 +318,7 @@ fn clock_skew_is_written_if_it_changes_much_or_crosses_a_limit() {
                 generation += i64::from(is_written);
                 assert_eq!(recorded_skew(agent).await, (generation, json!(recorded)), "{skew}");
                 assert_eq!(commits(service) - commits_before, u64::from(is_written), "{skew}");
-                assert_eq!(agent.assessed_host().await["timestamp"], at.timestamp());
+                assert_eq!(agent.get_host().await["timestamp"], at.timestamp());
             }
         },
     );
