@@ -117,6 +117,11 @@ impl<'a> FakeAgent<'a> {
         self.get_host().await
     }
 
+    /// The status of the host as it is stored.
+    pub(crate) async fn stored_status(&self) -> String {
+        self.get_host().await["status"].as_str().unwrap().to_owned()
+    }
+
     /// The status of the host after an assessment of its cluster. No background task runs in most tests.
     pub(crate) async fn host_status(&self) -> String {
         self.assessed_host().await["status"].as_str().unwrap().to_owned()

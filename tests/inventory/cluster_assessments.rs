@@ -64,7 +64,7 @@ fn registration_lost_media_and_silence_change_only_the_status_of_a_bound_host() 
             two.send_reply(&lost).await.json_with_status(204);
             assert_eq!(cluster.host_statuses().await, ["discovering", "disconnected", "known"]);
             clock.advance(Settings::MAX_SILENCE + Duration::from_secs(1));
-            poll(one).await;
+            poll_at(one, clock.now().timestamp()).await.json_with_status(200);
             service.inventory.disconnect_silent_hosts().await.unwrap();
             assert_eq!(cluster.host_statuses().await, ["discovering", "disconnected", "disconnected"]);
             assert_eq!([validations(one).await, validations(two).await, validations(three).await], before);

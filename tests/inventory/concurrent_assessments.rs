@@ -76,7 +76,7 @@ async fn check_changes_without_assessment(service: &TestService, gate: Gate) {
     assert_eq!((&shown["status"], &shown["requested_hostname"]), (&json!("known"), &json!("node-1")));
     cluster.assess().await;
     assert_eq!(
-        (agent.host_status().await, cluster.status().await),
+        (agent.stored_status().await, cluster.status().await),
         ("insufficient".into(), "insufficient".into())
     );
 
@@ -450,7 +450,7 @@ fn reply_to_one_replica_shows_in_the_status_on_both() {
         {
             host.reply_to_step("inventory", &report).await.json_with_status(204);
             wait_until("the reply has no effect", async || {
-                let hosts = [cluster.agents()[0].host_status().await, host.host_status().await];
+                let hosts = [cluster.agents()[0].stored_status().await, host.stored_status().await];
                 hosts == [of_host; 2] && [status_at(&one).await, status_at(&two).await] == [of_cluster; 2]
             })
             .await;

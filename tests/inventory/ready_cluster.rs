@@ -110,7 +110,7 @@ impl<'a> ReadyCluster<'a> {
     pub(crate) async fn host_statuses(&self) -> Vec<String> {
         let mut statuses = Vec::new();
         for agent in self.agents() {
-            statuses.push(agent.host_status().await);
+            statuses.push(agent.stored_status().await);
         }
         statuses
     }
