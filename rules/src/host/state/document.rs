@@ -17,12 +17,14 @@ const CAUSES: [(&str, &str); 9] = [
     (tables::Register::NAME, "the agent registers, after each boot of the discovery image"),
     (
         tables::Refresh::NAME,
-        "for a host with a cluster: its agent polls after a silence or sends a report, a user changes the host or its \
-         cluster, or the host is silent for too long",
+        "the cluster of the host is assessed: a host has reported something, or a user has changed something",
     ),
-    (tables::RefreshUnbound::NAME, "the same for a host without a cluster"),
+    (
+        tables::RefreshUnbound::NAME,
+        "the agent of a host without a cluster sends a report or polls after a silence, a user changes the host, or the host is silent for too long",
+    ),
     (tables::LoseMedia::NAME, "a step reply reports that the boot media cannot be read"),
-    (tables::LoseConnection::NAME, "the agent has not polled for too long; then the host is refreshed"),
+    (tables::LoseConnection::NAME, "the agent of a host with a cluster has not polled for too long"),
     (tables::EnterStage::NAME, "the installer reports another stage"),
     (tables::Bind::NAME, "a user binds the host to a cluster"),
     (tables::Unbind::NAME, "a user unbinds the host"),
