@@ -261,10 +261,11 @@ fn two_assessors_report_each_change_once() {
                     let report = if is_poor { poor_report_of(number) } else { report_of(number) };
                     agent.reply_to_step("inventory", &report).await.json_with_status(204);
                 }));
-            let (_, ..) = tokio::join!(report, assess_often(one), assess_often(&other), assess_often(one));
+            tokio::join!(report, assess_often(one), assess_often(&other), assess_often(one));
             wait_until("the cluster stays stale", async || {
                 let (one, other) = tokio::join!(one.assess_clusters(), other.assess_clusters());
-                (one.unwrap(), other.unwrap());
+                one.unwrap();
+                other.unwrap();
                 !cluster.is_stale().await
             })
             .await;

@@ -172,7 +172,7 @@ fn assessment_without_numbers_or_that_is_deleted_does_not_count() {
 #[test]
 fn assessment_of_another_basis_is_stale() {
     on_each_store(async |fixture| {
-        let mut assessed = AssessedCluster::new(&fixture).await;
+        let mut assessed = AssessedCluster::new(fixture).await;
         let stale_for = async |basis| {
             fixture.store.stale_clusters(&["ready"], basis, 100).await.unwrap() == [assessed.cluster.id]
         };
