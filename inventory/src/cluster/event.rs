@@ -28,7 +28,7 @@ pub(crate) fn proxy_changed(id: ClusterId, journal: &Journal) -> Event {
 }
 
 pub(crate) fn logs_uploaded(id: ClusterId, journal: &Journal) -> Event {
-    let message = format!("Uploaded logs for the cluster {id}");
+    let message = "Uploaded logs for the cluster";
     journal.event("cluster_logs_uploaded", Severity::Info, message).of_cluster(Some(id))
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn clear_cluster(host: &mut HostRecord, event: &HostEvent<'_>, journa
         host,
         "host_unbind_succeeded",
         Severity::Info,
-        "Successfully unbound from its cluster",
+        "Successfully unbound from cluster",
     );
     host.cluster_id = None;
     host.kind = HostKind::Host;

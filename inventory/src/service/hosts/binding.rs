@@ -130,7 +130,8 @@ impl Inventory {
             if let Err(refusal) = &unbound
                 && refusal.kind() != ErrorKind::NotFound
             {
-                let message = format!("Failed to unbind host {}: {}", key.host_id, refusal.reason());
+                let message =
+                    format!("Failed to unbind host {} to cluster: {}", key.host_id, refusal.reason());
                 let event = self.journal(request).event("host_unbind_failed", Severity::Error, message);
                 records.add_event(event.of_host(key.host_id).of_infra_env(key.infra_env_id)).await?;
             }

@@ -120,7 +120,8 @@ impl Poll {
 fn report_upgrade(host: &mut HostRecord, viewed: &HostView, inventory: &Inventory, journal: &mut Journal) {
     let settings = inventory.step_settings();
     if must_upgrade(viewed, settings) {
-        let message = format!("Agent is upgraded to {}", settings.agent_image);
+        let message =
+            format!("Agent has been instructed to download image '{}' and restart", settings.agent_image);
         journal.add_hourly_event(host, "upgrade_agent_started", Severity::Info, &message);
     }
 }
