@@ -10,7 +10,7 @@ use crate::store::{AssessedState, Columns, Kind, Record};
 /// Generations of new records are times in microseconds since 1970. This one, of 2023, is before all of them.
 const FIRST_GENERATION: i64 = 1_672_531_200_000_000;
 
-/// What an assessment has seen: the state of a cluster and its hosts, and what it depends on besides.
+/// The state that an assessment has read: the generations of a cluster and its hosts, its membership, and the basis.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenState {
     #[serde(rename = "seen_cluster")]
@@ -22,7 +22,7 @@ pub struct SeenState {
     /// The membership of the cluster.
     #[serde(rename = "seen_membership", default)]
     membership: i64,
-    /// Sum of the generations of all hosts. While the same hosts belong to the cluster, it only grows.
+    /// Sum of the generations of all hosts. It never decreases while the membership is unchanged.
     #[serde(rename = "seen_progress", default)]
     progress: i64,
     /// The [basis](crate::Settings::assessment_basis).
@@ -45,11 +45,13 @@ impl SeenState {
         AssessedState { cluster: self.cluster, hosts: self.hosts, generations: self.generations }
     }
 
-    /// Returns `true` if this state is older than another one in some part.
+    /// Returns `true` if the cluster, the membership or the hosts are older than in `other`.
     pub(crate) fn is_older_than(&self, other: &Self) -> bool {
+        // A view lacks hosts that are damaged, so the sums of different numbers of hosts are not comparable.
+        let has_same_hosts = self.membership == other.membership && self.hosts == other.hosts;
         self.cluster < other.cluster
             || self.membership < other.membership
-            || (self.membership == other.membership && self.progress < other.progress)
+            || (has_same_hosts && self.progress < other.progress)
     }
 }
 
@@ -94,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn state_is_older_if_a_part_has_not_seen_a_change() {
+    fn state_is_older_if_cluster_membership_or_hosts_are_older() {
         let now = 1_764_000_000_000_000;
         let state = |cluster, membership, hosts: &[i64]| SeenState::new(cluster, membership, hosts, "");
         let newer = state(2, 5, &[now, now + 2]);
@@ -104,6 +106,8 @@ mod tests {
             (state(2, 4, &[now]), true),
             (state(2, 5, &[now, now + 1]), true),
             (state(3, 6, &[now]), false),
+            // A host is damaged.
+            (state(2, 5, &[now + 2]), false),
         ] {
             assert_eq!(older.is_older_than(&newer), is_older, "{older:?}");
         }

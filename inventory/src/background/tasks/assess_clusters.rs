@@ -5,6 +5,7 @@
 //! becomes the leader.
 
 use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -15,8 +16,8 @@ use crate::Inventory;
 use crate::cluster::ClusterStatus;
 use crate::error::Error;
 use crate::id::ClusterId;
-use crate::service::clusters::assessment::AssessmentWork;
 use crate::store::{Key, Kind, RecordChange};
+use uuid::Uuid;
 
 /// The name of the task.
 pub(super) const NAME: &str = "assess_clusters";
@@ -24,7 +25,7 @@ pub(super) const NAME: &str = "assess_clusters";
 const INTERVAL: Duration = Duration::from_secs(60);
 /// Minimum pause between two runs. The hosts of a cluster often report at the same time.
 const MIN_PAUSE: Duration = Duration::from_millis(250);
-/// Maximum number of clusters that one query returns.
+/// Maximum number of clusters that a run assesses besides the marked ones, which must not wait long.
 const BATCH: usize = 100;
 
 impl Inventory {
@@ -37,7 +38,8 @@ impl Inventory {
     pub fn assess_clusters(&self) -> BoxFuture<'_, Result<u64, Error>> {
         Box::pin(async move {
             let (run, before) = (TaskRun::without_driver(), self.tasks().written_results());
-            AssessClusters(self.clone()).assess_stale(&run).await?;
+            let task = AssessClusters::new(self.clone());
+            while task.assess_stale(&run).await? {}
             for (cluster, error) in run.into_failures() {
                 tracing::warn!(cluster = %cluster.id, error, "a cluster could not be assessed");
             }
@@ -48,7 +50,11 @@ impl Inventory {
 
 /// The task that assesses clusters.
 #[derive(Debug)]
-pub(super) struct AssessClusters(pub(super) Inventory);
+pub(super) struct AssessClusters {
+    inventory: Inventory,
+    /// The stale clusters that full runs have assessed without effect since the last one found no other.
+    stuck: Mutex<BTreeSet<Uuid>>,
+}
 
 #[async_trait]
 impl Task for AssessClusters {
@@ -77,7 +83,7 @@ impl Task for AssessClusters {
             Kind::Cluster => vec![change.key],
             // The host may have left the cluster that it is known to belong to.
             Kind::Host => {
-                let known = self.0.cluster_views().known_cluster(&change.key).map(key_of);
+                let known = self.inventory.cluster_views().known_cluster(&change.key).map(key_of);
                 std::iter::once(change.key).chain(known).collect()
             }
             // What an assessment itself writes marks nothing.
@@ -87,20 +93,23 @@ impl Task for AssessClusters {
 
     async fn run(&self, run: &TaskRun) -> Result<Option<Duration>, Error> {
         self.assess_marked(run).await?;
-        if run.is_full {
-            self.assess_stale(run).await?;
-        }
-        Ok(None)
+        let has_more = run.is_full && self.assess_stale(run).await?;
+        // The next run is a full one again.
+        Ok(has_more.then_some(Duration::ZERO))
     }
 }
 
 impl AssessClusters {
+    pub(super) fn new(inventory: Inventory) -> Self {
+        Self { inventory, stuck: Mutex::default() }
+    }
+
     /// Assesses the clusters of the marked records. A cluster that fails is marked again.
     async fn assess_marked(&self, run: &TaskRun) -> Result<(), Error> {
         let mut clusters = BTreeSet::new();
         for key in &run.keys {
             match key.kind {
-                Kind::Host => match self.0.cluster_of_host(*key).await {
+                Kind::Host => match self.inventory.cluster_of_host(*key).await {
                     Ok(cluster) => clusters.extend(cluster),
                     Err(error) => run.fail_key(*key, &error),
                 },
@@ -116,47 +125,40 @@ impl AssessClusters {
         Ok(())
     }
 
-    /// Assesses the clusters that have changed since their last assessment.
-    async fn assess_stale(&self, run: &TaskRun) -> Result<(), Error> {
+    /// Assesses a batch of the clusters that have changed since their last assessment, as the database shows. Returns
+    /// `true` if there may be more.
+    async fn assess_stale(&self, run: &TaskRun) -> Result<bool, Error> {
         let statuses: Vec<_> = ClusterStatus::ALL.iter().map(|status| status.as_str()).collect();
-        let basis = self.0.assessment_basis();
-        let mut seen = BTreeSet::new();
-        loop {
-            let limit = BATCH.saturating_add(seen.len());
-            let mut stale = self.0.records().stale_clusters(&statuses, basis, limit).await?;
-            stale.retain(|cluster| !seen.contains(cluster));
-            if stale.is_empty() {
-                return Ok(());
-            }
-            for cluster in stale {
-                if !run.may_continue().await? {
-                    return Ok(());
-                }
-                seen.insert(cluster);
-                self.assess_changed(run, ClusterId(cluster)).await;
-            }
+        let basis = self.inventory.assessment_basis();
+        let mut stuck = self.edit_stuck(std::mem::take);
+        let limit = BATCH.saturating_add(stuck.len());
+        let stale = self.inventory.records().stale_clusters(&statuses, basis, limit).await?;
+        let (known, others): (BTreeSet<_>, BTreeSet<_>) =
+            stale.into_iter().partition(|cluster| stuck.contains(cluster));
+        if others.is_empty() {
+            return Ok(false);
         }
+        stuck = known;
+        for cluster in others {
+            if !run.may_continue().await? {
+                return Ok(false);
+            }
+            // The view may lack a change whose notification was lost.
+            self.inventory.cluster_views().discard(ClusterId(cluster));
+            self.assess(run, ClusterId(cluster)).await;
+            stuck.insert(cluster);
+        }
+        self.edit_stuck(|all| *all = stuck);
+        Ok(true)
+    }
+
+    fn edit_stuck<T>(&self, edit: impl FnOnce(&mut BTreeSet<Uuid>) -> T) -> T {
+        edit(&mut self.stuck.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     async fn assess(&self, run: &TaskRun, cluster: ClusterId) {
-        let assessed = self.0.assess_cluster(cluster).await;
-        self.record(run, cluster, assessed);
-    }
-
-    /// Assesses a cluster that has changed, as the database shows. If its view in memory has not changed, a notification
-    /// was lost: then the view is read again.
-    async fn assess_changed(&self, run: &TaskRun, cluster: ClusterId) {
-        let mut assessed = self.0.assess_cluster(cluster).await;
-        if assessed.as_ref().is_ok_and(|work| !work.has_written) {
-            self.0.cluster_views().discard(cluster);
-            assessed = self.0.assess_cluster(cluster).await;
-        }
-        self.record(run, cluster, assessed);
-    }
-
-    fn record(&self, run: &TaskRun, cluster: ClusterId, assessed: Result<AssessmentWork, Error>) {
-        match assessed {
-            Ok(work) => self.0.tasks().add_assessment(work.hosts),
+        match self.inventory.assess_cluster(cluster).await {
+            Ok(work) => self.inventory.tasks().add_assessment(work.hosts),
             Err(error) => run.fail_key(key_of(cluster), &error),
         }
     }

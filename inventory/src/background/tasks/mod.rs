@@ -16,7 +16,7 @@ pub const SILENCE: &str = silence::NAME;
 pub(super) fn all(inventory: &Inventory) -> Vec<Box<dyn Task>> {
     vec![
         Box::new(silence::Silence::new(inventory.clone())),
-        Box::new(assess_clusters::AssessClusters(inventory.clone())),
+        Box::new(assess_clusters::AssessClusters::new(inventory.clone())),
         Box::new(jobs::Jobs::new(inventory.clone())),
         Box::new(retention::Retention(inventory.clone())),
         Box::new(uploads::Uploads(inventory.clone())),

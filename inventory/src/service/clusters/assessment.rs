@@ -1,10 +1,10 @@
-//! Assessments of clusters: the roles, validations and statuses of all hosts of a cluster, and those of the cluster.
+//! Assessments of clusters: the machine networks, roles, validations and statuses of a cluster and its hosts.
 //!
-//! An assessment reads the [current view](crate::service::cluster_views) of the cluster, outside of what its commit
-//! requires. One commit writes everything that changed, with its events. It requires the generations of what it writes,
-//! those of the cluster and of its assessment record, and the membership of the cluster. So an older assessment never
-//! overwrites a newer one, two assessments at the same time are harmless, and no host joins or leaves unnoticed. A host
-//! that changes in the meantime keeps its status, and leads to another assessment.
+//! An assessment reads the [current view](crate::service::cluster_views) of the cluster. One commit writes everything
+//! that changed, with its events. It does not require that the whole view is unchanged. It requires the generations of
+//! the cluster, of its assessment record and of the hosts to write, and the membership of the cluster. Therefore an older
+//! assessment never overwrites a newer one, and concurrent assessments are harmless. A host that changes during an
+//! assessment keeps its status until the next assessment.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use ignition::version::Version;
 use rules::assessment::{AssessedCluster, HostsAssessment, RoleAssignment, assess_cluster, assess_hosts};
 use rules::validation::{ClusterResults, IgnoredListError};
 use rules::view::HostView;
@@ -21,9 +22,9 @@ use super::host_conclusion::HostConclusion;
 use crate::Inventory;
 use crate::blocking::in_background;
 use crate::cluster::{AssessmentRecord, ClusterRecord, SeenState, Subnet};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::host::HostRecord;
-use crate::id::ClusterId;
+use crate::id::{ClusterId, InfraEnvId};
 use crate::journal::Journal;
 use crate::service::cluster_views::{CurrentView, ViewedHost};
 use crate::store::{Change, Key, ReadSet, Reader as _, Record, StoreError, Stored};
@@ -107,11 +108,11 @@ impl Inventory {
         match tokio::time::timeout(RESPONSE_TIME, work).await {
             Ok(Ok(record)) => record,
             Ok(Err(error)) => {
-                tracing::warn!(%cluster, %error, "a cluster could not be assessed for a response");
+                tracing::warn!(%cluster, %error, "cluster assessment failed, the response shows the stored status");
                 None
             }
             Err(_) => {
-                tracing::info!(%cluster, "the assessment of a cluster takes longer than its response waits");
+                tracing::info!(%cluster, "cluster assessment timed out, the response shows the stored status");
                 None
             }
         }
@@ -191,6 +192,18 @@ impl Inventory {
         self.cluster_view(Some(cluster)).await
     }
 
+    /// Returns the version of the base image of an infra-env, if it names one. Damaged data, such as a host whose
+    /// infra-env does not exist, must not stop the assessment of the other hosts.
+    async fn known_image_version(&self, infra_env: InfraEnvId) -> Result<Option<Version>, Error> {
+        match self.image_version(infra_env).await {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                tracing::error!(%infra_env, "the infra-env of a host does not exist");
+                Ok(None)
+            }
+            version => version,
+        }
+    }
+
     async fn assess_hosts_of(
         &self,
         view: &CurrentView,
@@ -200,7 +213,7 @@ impl Inventory {
         for host in view.hosts() {
             let infra_env = host.view.infra_env_id;
             if let Entry::Vacant(entry) = versions.entry(infra_env) {
-                entry.insert(self.image_version(infra_env).await?);
+                entry.insert(self.known_image_version(infra_env).await?);
             }
         }
         let assignment = if self.settings().auto_assign_roles {
