@@ -14,12 +14,12 @@ use crate::validation::{
 };
 use crate::view::ClusterView;
 
-/// What follows for a cluster.
+/// The result of the assessment of a cluster.
 #[derive(Debug)]
 pub struct AssessedCluster {
     /// Its results.
     pub results: ClusterResults,
-    /// Its status, which may be the one so far. `None`: the assessment does not decide about it.
+    /// The transition, which may keep the status. `None`: no rule matches.
     pub transition: Option<ClusterTransition>,
 }
 

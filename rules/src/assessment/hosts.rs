@@ -19,26 +19,26 @@ use crate::validation::host::HostCluster;
 use crate::validation::{HostValidationId, IgnoredListError, IgnoredValidations};
 use crate::view::{ClusterSettings, ClusterView, HostView};
 
-/// What follows for one host.
+/// The result of the assessment of one host.
 #[derive(Debug)]
 pub struct AssessedHost {
-    /// The role to suggest, which may be the one so far.
+    /// The role to suggest; may equal the current one.
     pub suggested_role: HostRole,
     /// The reasons against its disks, and the results of its validations.
     pub evaluation: HostEvaluation,
-    /// Its status, which may be the one so far. `None`: the assessment does not decide about it, because the host is
-    /// being installed, or because its agent must register again first.
+    /// The transition, which may keep the status. `None`: the host is being installed, or its agent must register again
+    /// first.
     pub transition: Option<Transition>,
 }
 
-/// What follows for the hosts of a cluster.
+/// The result of the assessment of all hosts of a cluster.
 #[derive(Debug)]
 pub struct HostsAssessment {
     /// The machine networks to store. `None`: they stay.
     pub machine_networks: Option<Vec<Cidr>>,
     /// The hosts, in the order of the view.
     pub hosts: Vec<AssessedHost>,
-    /// What follows from all hosts together.
+    /// Facts about all hosts together.
     pub peers: PeerFacts,
 }
 
@@ -87,7 +87,7 @@ pub enum RoleAssignment {
 
 impl HostsAssessment {
     /// Returns the cluster after this assessment. `is_stored` returns `false` for the index of a
-    /// host that is left as it was.
+    /// host that stays unchanged.
     #[must_use]
     pub fn applied_to(&self, view: &ClusterView, is_stored: impl Fn(usize) -> bool) -> ClusterView {
         let hosts = view.hosts.iter().zip(&self.hosts).enumerate().map(|(index, (host, assessed))| {

@@ -23,6 +23,10 @@ use crate::view::ClusterView;
 /// Maximum number of networks with a group. The machine networks are preferred, then the networks of the most hosts.
 pub const MAX_NETWORKS: usize = 128;
 
+/// Maximum number of hosts in all these networks together, apart from the machine networks. Agents choose their networks,
+/// and the groups are stored.
+const MAX_MEMBERS: usize = 8192;
+
 /// The groups of a cluster's hosts that reach each other.
 ///
 /// Two hosts reach each other only if both report it. Each group is a full mesh, with the host ids in order.
@@ -30,9 +34,9 @@ pub const MAX_NETWORKS: usize = 128;
 pub struct ConnectivityGroups {
     /// The largest group in each network of the hosts. Empty: too few hosts reach each other there.
     pub on_link: BTreeMap<Cidr, Vec<HostId>>,
-    /// The largest group that reach all IPv4 addresses of each other.
+    /// The largest group of hosts that reach all IPv4 addresses of each other.
     pub ipv4: Vec<HostId>,
-    /// The largest group that reach all IPv6 addresses of each other.
+    /// The largest group of hosts that reach all IPv6 addresses of each other.
     pub ipv6: Vec<HostId>,
     /// The addresses of each host that every other host reaches, in order. Hosts without such an address are left out.
     pub reached_addresses: BTreeMap<HostId, Vec<IpAddr>>,
@@ -91,7 +95,7 @@ fn has_two_fenced_masters(view: &ClusterView) -> bool {
         && hosts_with(HostRole::Master).all(|host| host.has_fencing_credentials)
 }
 
-/// Returns the networks of the hosts, at most [`MAX_NETWORKS`].
+/// Returns the networks of the hosts, at most [`MAX_NETWORKS`] with [`MAX_MEMBERS`].
 fn networks(view: &ClusterView) -> Vec<Cidr> {
     let mut host_counts = BTreeMap::<Cidr, usize>::new();
     for host in &view.hosts {
@@ -103,7 +107,12 @@ fn networks(view: &ClusterView) -> Vec<Cidr> {
         view.cluster.machine_networks.iter().map(|network| network.without_host_bits()).collect();
     let mut networks: Vec<_> = host_counts.into_iter().collect();
     networks.sort_by_key(|(network, count)| (!machine_networks.contains(network), Reverse(*count)));
-    networks.into_iter().map(|(network, _)| network).take(MAX_NETWORKS).collect()
+    let mut members = 0_usize;
+    let is_within_limit = |(network, count): &(Cidr, usize)| {
+        members = members.saturating_add(*count);
+        machine_networks.contains(network) || members <= MAX_MEMBERS
+    };
+    networks.into_iter().take(MAX_NETWORKS).take_while(is_within_limit).map(|(network, _)| network).collect()
 }
 
 /// Returns the closed neighbourhood of each host. `reached_by` has the hosts that report that they reach it.

@@ -17,7 +17,8 @@ use crate::view::{ClusterSettings, ClusterView, HostView};
 #[must_use]
 pub fn new_machine_networks(view: &ClusterView) -> Option<Vec<Cidr>> {
     let cluster = &view.cluster;
-    // The Assisted Installer leaves the networks of a ready cluster alone until wrong ones have made it insufficient.
+    // The Assisted Installer does not change the networks of a ready cluster until it becomes insufficient. Here they
+    // change immediately, which leads to the same networks.
     let can_change = matches!(
         cluster.status,
         ClusterStatus::PendingForInput | ClusterStatus::Insufficient | ClusterStatus::Ready

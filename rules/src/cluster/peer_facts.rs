@@ -1,4 +1,4 @@
-//! What follows from all hosts of a cluster together, so that it is computed once for all validations.
+//! Facts about all hosts of a cluster together, computed once for all validations.
 
 use std::collections::BTreeMap;
 

@@ -34,6 +34,9 @@ const MEMORY_TOLERANCE_MIB: i128 = 100;
 
 const MIB: i128 = 1 << 20;
 
+/// Maximum number of passes over the hosts. They settle in the third.
+const MAX_PASSES: usize = 8;
+
 /// Returns the hosts whose suggested role must change, with their new roles. Empty while a host has no inventory report.
 ///
 /// Hosts with graphics cards come last, and weak hosts come before strong ones. Of equal hosts, the one with the lower id
@@ -53,7 +56,10 @@ pub fn new_suggestions(view: &ClusterView, hardware: &HardwareRequirements) -> V
     suggestions.sort();
     // A host that loses its role makes room for a host that had its turn before. Masters settle in the second pass and
     // arbiters in the third, because only sufficient hosts are left after the first.
-    while !suggestions.are_settled() {
+    for _ in 0..MAX_PASSES {
+        if suggestions.are_settled() {
+            break;
+        }
         suggestions.renew();
     }
     suggestions.changes()
