@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use super::figures::error_text;
 
-/// The maximum number of hosts that are listed for a status or a validation. More of them are a group.
+/// Maximum number of hosts to list for a status or a validation. More hosts form a group.
 const MAX_LISTED: usize = 20;
 /// The number of names that a group shows.
 const GROUP_NAMES: usize = 5;
-/// The maximum number of clusters that are read, each with a request.
+/// Maximum number of clusters to read, one request each.
 const MAX_CLUSTERS: usize = 20;
 
 /// Why the hosts of an infra-env and their clusters have their statuses.
@@ -232,7 +232,8 @@ impl CommonHosts {
     }
 }
 
-/// Collects hosts while their list is read. Memory depends on the number of statuses and validations only.
+/// Collects hosts while their list is read. Memory grows with the number of statuses, validations and clusters, not with
+/// the number of hosts.
 #[derive(Default)]
 struct HostCollector {
     count: usize,

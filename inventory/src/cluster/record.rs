@@ -186,7 +186,7 @@ impl ClusterRecord {
         self.status_updated_at
     }
 
-    /// Changes the status as a rule has decided. Returns the status before if it is another one.
+    /// Applies a transition. Returns the previous status if the status changed.
     pub(crate) fn apply(&mut self, transition: &ClusterTransition) -> Option<ClusterStatus> {
         if let Some(info) = transition.info() {
             info.clone_into(&mut self.status_info);

@@ -51,8 +51,8 @@ impl HostContext<'_> {
     }
 }
 
-/// Assesses a host without a cluster: validates it, and updates its status unless only an operation ends that. New
-/// results are written with the change, and with events that report what became worse or better.
+/// Assesses a host without a cluster: validates it, and updates its status if a rule matches. New results are written
+/// with the change, with events for validations that failed or were fixed.
 ///
 /// A host of a cluster is left unchanged. Its cluster is assessed after the change.
 ///

@@ -21,8 +21,8 @@ pub struct HostFindings {
     /// Seconds by which the clock of the host was ahead when that last changed much. `None`: the agent sends no time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_skew: Option<i64>,
-    /// Whether the agent has not checked in for too long. `None`: an earlier release wrote the host, and its status says
-    /// that.
+    /// Whether the agent has not checked in for too long. `None`: an earlier release wrote the host; its status
+    /// decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silent: Option<bool>,
     /// Whether the host can read its boot media, if its agent has reported that.

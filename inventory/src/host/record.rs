@@ -200,7 +200,7 @@ impl HostRecord {
         self.status_updated_at
     }
 
-    /// Changes the status as a rule has decided. Returns the status before if it is another one.
+    /// Applies a transition. Returns the previous status if the status changed.
     pub(crate) fn apply(&mut self, transition: &Transition) -> Option<HostStatus> {
         if let Some(info) = transition.info() {
             self.status_info = Self::cut_status_info(info).collect();

@@ -503,8 +503,7 @@ impl Change {
         self.changes.steps.push(Step::RequireSilent(host.key(), since.timestamp_micros()));
     }
 
-    /// Requires that a cluster has had this number of changes of its hosts when the change is made: no host has joined
-    /// or left it since that number was read.
+    /// Requires that no host has joined or left the cluster since its membership was `changes`.
     pub(crate) fn require_membership(&mut self, cluster: Uuid, changes: i64) {
         self.changes.steps.push(Step::RequireMembership(cluster, changes));
     }

@@ -44,7 +44,7 @@ pub(super) struct ViewedCluster {
     pub(super) settings: Arc<ClusterSettings>,
     /// Generation of its record.
     pub(super) generation: i64,
-    /// How often a host had joined or left it. It must be read before the hosts.
+    /// Number of times that a host joined or left the cluster, read before its hosts.
     pub(super) membership: i64,
 }
 
@@ -101,7 +101,7 @@ impl CurrentView {
         self.cluster_generation
     }
 
-    /// Returns the membership of the cluster: how often a host had joined or left it before its hosts were read.
+    /// Returns the membership of the cluster: the number of times that a host joined or left it, read before its hosts.
     pub(crate) fn membership(&self) -> i64 {
         self.membership
     }

@@ -1,4 +1,4 @@
-//! What the assessment of a cluster concludes about one of its hosts, and how it is stored.
+//! The changes of one host that follow from the assessment of its cluster.
 
 use rules::assessment::AssessedHost;
 use rules::disk::reasons_in_report;
@@ -24,7 +24,7 @@ pub(crate) struct HostConclusion<'a> {
 }
 
 impl<'a> HostConclusion<'a> {
-    /// Compares what follows for a host with what is stored.
+    /// Compares the assessment of a host with its stored state.
     pub(crate) fn new(viewed: &'a ViewedHost, assessed: &AssessedHost) -> Self {
         let view = &viewed.view;
         let disks = reasons_in_report(&view.summary, assessed.evaluation.disks.clone());
@@ -79,7 +79,8 @@ impl<'a> HostConclusion<'a> {
     }
 }
 
-/// Returns the transition of a host if it changes the status or its text. The text ends with what the host's reports lack.
+/// Returns the transition of a host if it changes the status or its text. The text ends with the
+/// parts of the reports that exceed a limit.
 fn changed_transition(viewed: &ViewedHost, assessed: &AssessedHost) -> Option<Transition> {
     let transition = assessed.transition.clone()?;
     let transition = refused_report::with_reason(viewed.refusal.as_deref(), transition);

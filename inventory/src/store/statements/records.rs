@@ -321,7 +321,8 @@ pub(in crate::store) fn select_membership(cluster: Uuid) -> Statement {
     Statement::new("SELECT changes FROM memberships WHERE cluster_id = $1").bind_id(cluster)
 }
 
-/// Does the same, and locks the row until the transaction ends. A transaction that changes it is awaited.
+/// Returns the statement of [`select_membership`] with a row lock that lasts until the transaction ends. The statement
+/// waits for a transaction that changes the row.
 pub(super) fn select_locked_membership(dialect: Dialect, cluster: Uuid) -> Statement {
     match dialect {
         // Only one connection of SQLite writes.

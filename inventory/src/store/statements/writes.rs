@@ -425,7 +425,7 @@ pub(super) async fn write_totals<S: Session>(
     Ok(())
 }
 
-/// Adds the effects of a change to the memberships of clusters, and removes those of removed clusters.
+/// Adds the effects of a change to the memberships of clusters, and deletes the memberships of removed clusters.
 pub(super) async fn write_memberships<S: Session>(
     connection: &mut S,
     effects: &Effects<'_>,
