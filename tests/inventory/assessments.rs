@@ -355,8 +355,11 @@ fn damaged_host_does_not_stop_the_assessment_of_other_clusters() {
         let mut service = start(url, |_| {}).await;
         for has_damaged_document in [true, false] {
             let damaged = Fleet::with_reports(&service, 2, &json!({})).await;
+            // The damaged host is a part of the assessment before.
+            assess(&service).await;
             let key = host_key(&damaged.agents[0]);
             let row = stored_host(&damaged.agents[0]).await;
+            let other = HostIdentity::of(&damaged.agents[1]);
             let mut good = Vec::new();
             for _ in 0..2 {
                 good.push(create_cluster(&service, &json!({})).await["id"].clone());
@@ -376,6 +379,13 @@ fn damaged_host_does_not_stop_the_assessment_of_other_clusters() {
             assess(&service).await;
             let stale = stale(&service).await;
             assert!(stale.contains(&cluster));
+            let other = other.agent(&service);
+            let mut poor = report_of(1);
+            poor["cpu"]["count"] = json!(1);
+            other.reply_to_step("inventory", &poor).await.json_with_status(204);
+            assess(&service).await;
+            assert_eq!(other.get_host().await["status"], "insufficient");
+            drop(other);
             for id in &good {
                 assert!(!stale.contains(&id.as_str().unwrap().parse().unwrap()), "{id}");
             }
