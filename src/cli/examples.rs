@@ -137,7 +137,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
             "kindling simulate --infra-env 0f2a5d3c-1111-4222-8333-444455556666",
             "kindling simulate --infra-env 0f2a5d3c-1111-4222-8333-444455556666 \\\n\
              \x20   --hosts 1000 --fault slow-disk=10% --duration 5m --json",
-            "kindling simulate --infra-env 0f2a5d3c-1111-4222-8333-444455556666 --duration 1m --explain",
+            "kindling simulate --infra-env 0f2a5d3c-1111-4222-8333-444455556666 \\\n\
+             \x20   --duration 1m --explain",
         ],
     ),
     (
