@@ -68,6 +68,7 @@ const SETTINGS: &[(&str, Empty, &[WrongValue])] = &[
     ("EDGE_WORKERS_PRODUCT_NAMES", Unset, &[]),
     ("ENABLE_REJECT_UNKNOWN_FIELDS", Unset, &[("yes", "expected true or false")]),
     ("ENABLE_UPGRADE_AGENT", Unset, &[("yes", "expected true or false")]),
+    ("ENABLE_AUTO_ASSIGN", Unset, &[("yes", "expected true or false")]),
     ("HOST_MAX_DISCONNECTION_TIME", Unset, &[("3", "expected a duration")]),
     ("HOST_MONITOR_INTERVAL", Unset, &[("fast", "expected a duration")]),
     ("HTTPS_CERT_FILE", Refused, &[("cert.pem", "--https-key-file <FILE>")]),
