@@ -156,6 +156,7 @@ pub(crate) fn hardware(name: &str) -> Value {
                 "mtu": 1500, "flags": [], "ipv4_addresses": [], "ipv6_addresses": [],
             },
         ],
+        "routes": [{"interface": "eth0", "gateway": "192.0.2.1", "destination": "0.0.0.0", "family": 2, "metric": 100}],
         "system_vendor": {"manufacturer": "Example", "product_name": "Blade 3", "serial_number": "SN-0042"},
         "bmc_address": "198.51.100.9", "bmc_v6address": "::/0", "boot": {"current_boot_mode": "uefi"},
     })
