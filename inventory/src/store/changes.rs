@@ -43,7 +43,7 @@ pub enum Step {
     /// Requires that the records of a parent are within a bound after all other steps. Otherwise the outcome is
     /// [`Outcome::OutOfBounds`].
     RequireWithin(Bound),
-    /// Requires that the [membership](super::Store::membership) of a cluster equals this number when the change is
+    /// Requires that the [membership](super::Records::membership) of a cluster equals this number when the change is
     /// committed.
     RequireMembership(Uuid, i64),
     /// Stores check-ins, without changing the generations of their hosts. A host keeps a check-in that is later. Hosts
