@@ -1,7 +1,7 @@
 //! Tables of rules that decide the next status of a resource.
 //!
 //! Each event has its own table. The conditions and texts of its rules read only the facts of the event, so a
-//! caller can neither forget a fact nor give one that no rule reads.
+//! caller cannot omit a fact that a rule reads, or pass a fact that no rule reads.
 
 /// A kind of resource that has a status.
 pub(crate) trait StateMachine: 'static {

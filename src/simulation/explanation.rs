@@ -141,7 +141,7 @@ pub struct HostGroup {
     pub first_hosts: Vec<String>,
 }
 
-/// Why there is no explanation.
+/// Reason why the explanation could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExplanationError {

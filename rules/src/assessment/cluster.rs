@@ -1,4 +1,4 @@
-//! The assessment of a cluster after that of its hosts.
+//! The assessment of a cluster, after the assessment of its hosts.
 
 use assisted::cluster::ClusterStatus;
 use chrono::{DateTime, Utc};

@@ -40,7 +40,7 @@ pub fn new_machine_networks(view: &ClusterView) -> Option<Vec<Cidr>> {
 
 /// Returns the first network of the hosts' interfaces that contains a virtual IP address, without host bits.
 ///
-/// The order is that of the hosts, of their interfaces and of the addresses, so it may be a larger network than another.
+/// Searches hosts, interfaces and addresses in order. A smaller network that also contains the address may follow.
 #[must_use]
 pub fn network_of_vip(hosts: &[Arc<HostView>], vip: IpAddr) -> Option<Cidr> {
     networks_of(hosts).find(|network| network.contains(vip))

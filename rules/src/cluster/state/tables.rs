@@ -1,6 +1,6 @@
 //! The table of rules of each event.
 //!
-//! Texts are those of the Assisted Installer.
+//! The texts come from the Assisted Installer.
 
 use assisted::cluster::ClusterStatus::{
     self, AddingHosts, Insufficient, PendingForInput, Ready, Unmonitored,

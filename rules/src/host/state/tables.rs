@@ -1,6 +1,6 @@
 //! The tables of rules, one for each event.
 //!
-//! Texts are those of the Assisted Installer.
+//! The texts come from the Assisted Installer.
 
 use assisted::host::HostStage;
 use assisted::host::HostStatus::{
