@@ -1,0 +1,1 @@
+//! Controllers that drive the inventory from custom resources of the Assisted Installer.
