@@ -1,0 +1,147 @@
+//! The requests that the API server has served, from its audit log.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use super::{Hub, users};
+
+/// Maximum delay of an entry.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A request of the audit log. Requests of Kubernetes itself have no entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AuditEntry {
+    pub(crate) user: String,
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
+    pub(crate) verb: String,
+    /// The plural name. Empty for paths such as `/readyz`, like the members up to `name`.
+    pub(crate) resource: String,
+    pub(crate) subresource: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    /// The HTTP status.
+    pub(crate) code: u64,
+    /// Path and query.
+    pub(crate) uri: String,
+}
+
+/// A position in the audit log: after all entries of requests that were complete when it was taken.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AuditMark(u64);
+
+impl Hub {
+    /// Returns the current end of the audit log.
+    pub(crate) async fn audit_mark(&self) -> AuditMark {
+        self.flush_audit().await;
+        self.end_of_audit()
+    }
+
+    /// Returns the matching entries since the start of the hub, in the order of their responses.
+    pub(crate) async fn audit_entries(&self, filter: impl Fn(&AuditEntry) -> bool) -> Vec<AuditEntry> {
+        self.audit_since(AuditMark(0), filter).await
+    }
+
+    /// Returns the matching entries after `mark`, in the order of their responses.
+    pub(crate) async fn audit_since(
+        &self,
+        mark: AuditMark,
+        filter: impl Fn(&AuditEntry) -> bool,
+    ) -> Vec<AuditEntry> {
+        self.flush_audit().await;
+        self.read_audit(mark).into_iter().filter(filter).collect()
+    }
+
+    /// Waits until `count` entries after `mark` match, and returns all that match.
+    pub(crate) async fn wait_for_audit(
+        &self,
+        mark: AuditMark,
+        count: usize,
+        filter: impl Fn(&AuditEntry) -> bool,
+    ) -> Vec<AuditEntry> {
+        let deadline = Instant::now() + LIMIT;
+        loop {
+            let entries: Vec<AuditEntry> = self.read_audit(mark).into_iter().filter(&filter).collect();
+            if entries.len() >= count {
+                return entries;
+            }
+            assert!(Instant::now() < deadline, "fewer than {count} entries in the audit log: {entries:#?}");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until the entries of all complete requests are written: the server writes an entry after its response.
+    async fn flush_audit(&self) {
+        let before = self.end_of_audit();
+        let name = format!("marker-{}", self.next_number());
+        let request = http::Request::get(format!("/api/v1/namespaces/{name}")).body(Vec::new()).unwrap();
+        // Refused, but logged.
+        let _ = self.client_of_user(users::AUDIT_MARKER).request_text(request).await;
+        let deadline = Instant::now() + LIMIT;
+        while !self.read_all_audit(before).iter().any(|entry| entry.name == name) {
+            assert!(Instant::now() < deadline, "the audit log has no entry of {name}");
+            sleep(Duration::from_millis(20)).await;
+        }
+        // Other connections have their own threads of the server.
+        sleep(Duration::from_millis(50)).await;
+    }
+
+    /// Returns the end of the last complete line.
+    fn end_of_audit(&self) -> AuditMark {
+        let text = fs::read(self.folder().join("audit.log")).unwrap();
+        let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+        AuditMark(u64::try_from(end).unwrap())
+    }
+
+    fn read_audit(&self, mark: AuditMark) -> Vec<AuditEntry> {
+        let mut entries = self.read_all_audit(mark);
+        entries.retain(|entry| entry.user != users::AUDIT_MARKER);
+        entries
+    }
+
+    fn read_all_audit(&self, mark: AuditMark) -> Vec<AuditEntry> {
+        let mut file = File::open(self.folder().join("audit.log")).unwrap();
+        file.seek(SeekFrom::Start(mark.0)).unwrap();
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).unwrap();
+        // The last line may be incomplete.
+        text.truncate(text.iter().rposition(|byte| *byte == b'\n').unwrap_or(0));
+        let complete = String::from_utf8(text).unwrap();
+        let mut ids = HashSet::new();
+        let events = complete.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        // A watch has an entry when it starts and another when it ends.
+        events
+            .filter(|event| {
+                event["stage"] != "ResponseComplete" || event["verb"] != "watch" || has_failed(event)
+            })
+            .filter(|event| ids.insert(event["auditID"].as_str().unwrap_or_default().to_owned()))
+            .map(|event| AuditEntry::from_event(&event))
+            .collect()
+    }
+}
+
+/// Returns `true` for a request that the server refused. A refused watch has no entry when it starts.
+fn has_failed(event: &Value) -> bool {
+    event["responseStatus"]["code"].as_u64() != Some(200)
+}
+
+impl AuditEntry {
+    fn from_event(event: &Value) -> Self {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let object = &event["objectRef"];
+        Self {
+            user: text(&event["user"]["username"]),
+            verb: text(&event["verb"]),
+            resource: text(&object["resource"]),
+            subresource: text(&object["subresource"]),
+            namespace: text(&object["namespace"]),
+            name: text(&object["name"]),
+            code: event["responseStatus"]["code"].as_u64().unwrap_or_default(),
+            uri: text(&event["requestURI"]),
+        }
+    }
+}
