@@ -51,13 +51,14 @@ const PROTECTED: [&str; 27] = [
 ];
 
 /// The variables of other commands, and of the project's tests and CI, which a server inherits.
-const OF_OTHERS: [&str; 17] = [
+const OF_OTHERS: [&str; 19] = [
     "KINDLING_ALL_IMAGES",
     "KINDLING_BOOT_FOREIGN",
     "KINDLING_BOOT_KERNEL",
     "KINDLING_BOOT_MATRIX",
     "KINDLING_BOOT_TRACES",
     "KINDLING_CLIENTS",
+    "KINDLING_HUB",
     "KINDLING_INSTALLER_FIXTURES",
     "KINDLING_INSTALLER_SUITE",
     "KINDLING_KILLS",
@@ -68,6 +69,7 @@ const OF_OTHERS: [&str; 17] = [
     "KINDLING_TEST_S3",
     "KINDLING_TEST_TASK",
     "KINDLING_TOKEN",
+    "KINDLING_TOOLS",
     "KINDLING_URL",
 ];
 
