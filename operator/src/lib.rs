@@ -1,1 +1,3 @@
 //! Controllers that drive the inventory from custom resources of the Assisted Installer.
+
+pub mod crds;

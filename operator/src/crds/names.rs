@@ -1,0 +1,103 @@
+//! Labels, annotations and finalizers of the kinds of `agent-install.openshift.io`.
+
+/// API group of the kinds in [`crds`](super).
+pub const GROUP: &str = "agent-install.openshift.io";
+
+/// API version of the kinds in [`crds`](super).
+pub const VERSION: &str = "v1beta1";
+
+/// Name of the InfraEnv whose image a host booted: on Agents, and on BareMetalHosts by the user.
+pub const INFRA_ENV_LABEL: &str = "infraenvs.agent-install.openshift.io";
+
+/// Marks Secrets and ConfigMaps that the controllers watch. The value is [`LABEL_TRUE`].
+pub const WATCH_LABEL: &str = "agent-install.openshift.io/watch";
+
+/// Marks Secrets, ConfigMaps and BareMetalHosts for the hub's backup. The value is [`LABEL_TRUE`].
+pub const BACKUP_LABEL: &str = "cluster.open-cluster-management.io/backup";
+
+/// Value of labels that are set or absent.
+pub const LABEL_TRUE: &str = "true";
+
+/// Name of the BareMetalHost that an Agent belongs to.
+pub const BARE_METAL_HOST_LABEL: &str = "agent-install.openshift.io/bmh";
+
+/// Namespace of the ClusterDeployment that an Agent is bound to; empty if it is unbound.
+pub const CLUSTER_DEPLOYMENT_NAMESPACE_LABEL: &str = "agent-install.openshift.io/clusterdeployment-namespace";
+
+/// Prefix of the labels of an Agent that are derived from its inventory.
+pub const INVENTORY_LABEL_PREFIX: &str = "inventory.agent-install.openshift.io/";
+
+/// `true` if a disk is an SSD.
+pub const STORAGE_HAS_NON_ROTATIONAL_DISK_LABEL: &str =
+    "inventory.agent-install.openshift.io/storage-hasnonrotationaldisk";
+
+/// CPU architecture of the host.
+pub const CPU_ARCHITECTURE_LABEL: &str = "inventory.agent-install.openshift.io/cpu-architecture";
+
+/// `true` if the CPU has the flag `vmx` or `svm`.
+pub const CPU_VIRTUALIZATION_ENABLED_LABEL: &str = "inventory.agent-install.openshift.io/cpu-virtenabled";
+
+/// Manufacturer of the host.
+pub const HOST_MANUFACTURER_LABEL: &str = "inventory.agent-install.openshift.io/host-manufacturer";
+
+/// Product name of the host.
+pub const HOST_PRODUCT_NAME_LABEL: &str = "inventory.agent-install.openshift.io/host-productname";
+
+/// `true` if the host is a virtual machine.
+pub const HOST_IS_VIRTUAL_LABEL: &str = "inventory.agent-install.openshift.io/host-isvirtual";
+
+/// Version of the labels with [`INVENTORY_LABEL_PREFIX`]. The value is [`INVENTORY_LABELS_VERSION`].
+pub const INVENTORY_LABELS_VERSION_ANNOTATION: &str = "inventory.agent-install.openshift.io/version";
+
+/// Value of [`INVENTORY_LABELS_VERSION_ANNOTATION`].
+pub const INVENTORY_LABELS_VERSION: &str = "0.1";
+
+/// Prefix of the labels that an AgentClassification sets on matching Agents.
+pub const CLASSIFICATION_LABEL_PREFIX: &str = "agentclassification.agent-install.openshift.io/";
+
+/// Start of the value of a classification label if the query failed; reserved for this use.
+pub const QUERY_ERROR_VALUE_PREFIX: &str = "QUERYERROR";
+
+/// State of the host record, copied to the Agent for backup and restore.
+pub const AGENT_STATE_ANNOTATION: &str = "agent.agent-install.openshift.io/state";
+
+/// Inventory of the host record, copied to the Agent for backup and restore.
+pub const AGENT_INVENTORY_ANNOTATION: &str = "agent.agent-install.openshift.io/inventory";
+
+/// Installation stage of the host record, copied to the Agent for backup and restore.
+pub const AGENT_CURRENT_STAGE_ANNOTATION: &str = "agent.agent-install.openshift.io/current-stage";
+
+/// Role of the host record, copied to the Agent for backup and restore.
+pub const AGENT_ROLE_ANNOTATION: &str = "agent.agent-install.openshift.io/role";
+
+/// Validations of the host record, copied to the Agent for backup and restore.
+pub const AGENT_VALIDATIONS_INFO_ANNOTATION: &str = "agent.agent-install.openshift.io/validations-info";
+
+/// Keeps the Node, Machine and BareMetalHost of an Agent on the installed cluster. The value does not matter.
+pub const SKIP_SPOKE_CLEANUP_ANNOTATION: &str = "agent.agent-install.openshift.io/skip-spoke-cleanup";
+
+/// Sorted, comma-separated keys of the node labels that an Agent inherits from its InfraEnv.
+pub const INHERITED_NODE_LABELS_ANNOTATION: &str = "agent.agent-install.openshift.io/inherited-node-labels";
+
+/// Records on an InfraEnv that its images contain the ironic agent. The value is [`LABEL_TRUE`].
+pub const ENABLE_IRONIC_AGENT_ANNOTATION: &str = "infraenv.agent-install.openshift.io/enable-ironic-agent";
+
+/// Image of the ironic agent, set by the user on an InfraEnv.
+pub const IRONIC_AGENT_IMAGE_ANNOTATION: &str =
+    "infraenv.agent-install.openshift.io/ironic-agent-image-override";
+
+/// IP families of the ironic agent, set by the user on an InfraEnv: `v4`, `v6` or `v4,v6`.
+pub const IP_FAMILY_ANNOTATION: &str = "infraenv.agent-install.openshift.io/ip-family";
+
+/// Comma-separated keys of the labels of an InfraEnv that its Agents pass on to their nodes.
+pub const PROPAGATE_NODE_LABELS_ANNOTATION: &str =
+    "infraenv.agent-install.openshift.io/propagate-node-labels";
+
+/// Finalizer of InfraEnvs.
+pub const INFRA_ENV_FINALIZER: &str = "infraenv.agent-install.openshift.io/ai-deprovision";
+
+/// Finalizer of Agents.
+pub const AGENT_FINALIZER: &str = "agent.agent-install.openshift.io/ai-deprovision";
+
+/// Finalizer of AgentClassifications. Upstream's name has no path.
+pub const AGENT_CLASSIFICATION_FINALIZER: &str = "agentclassification.agent-install.openshift.io";

@@ -1,0 +1,81 @@
+//! The schema of a type in the form that the API server accepts and upstream's definitions have.
+//!
+//! Types are read leniently, so every member has a default for serde and none is required. What the API server shall
+//! require or default is stated beside the type: `extend("required" = ...)` and `extend("x-server-default" = ...)`.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{JSONSchemaProps, ValidationRule};
+use schemars::generate::SchemaSettings;
+use schemars::transform::{Transform, transform_subschemas};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value};
+
+/// Key of the value that the API server sets if a member is absent. A `default` in a generated schema comes from serde.
+const SERVER_DEFAULT: &str = "x-server-default";
+
+/// Returns the schema of a type.
+pub(super) fn of<T: JsonSchema>() -> Result<JSONSchemaProps, serde_json::Error> {
+    let settings = SchemaSettings::draft07().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.with_transform(Structural).into_generator().into_root_schema_for::<T>();
+    schema.remove("title");
+    serde_json::from_value(schema.to_value())
+}
+
+/// Returns a rule in the Common Expression Language.
+pub(super) fn rule(expression: &str, message: &str) -> ValidationRule {
+    ValidationRule {
+        rule: expression.to_owned(),
+        message: Some(message.to_owned()),
+        ..ValidationRule::default()
+    }
+}
+
+/// Returns the schema of a document that another specification defines.
+pub(super) fn free_form(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
+}
+
+/// Returns the schema of an integer without a format, as Go's `int` has.
+pub(super) fn plain_integer(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "integer"})
+}
+
+/// Removes what upstream's schemas do not have: `null` as a value, and defaults of serde.
+#[derive(Clone, Debug)]
+struct Structural;
+
+impl Transform for Structural {
+    fn transform(&mut self, schema: &mut Schema) {
+        transform_subschemas(self, schema);
+        let Some(members) = schema.as_object_mut() else { return };
+        members.remove("default");
+        if let Some(default) = members.remove(SERVER_DEFAULT) {
+            members.insert("default".to_owned(), default);
+        }
+        remove_null_type(members);
+        remove_null_branch(members);
+    }
+}
+
+/// Replaces `type: [T, null]` by `type: T`.
+fn remove_null_type(members: &mut Map<String, Value>) {
+    let Some(Value::Array(types)) = members.get_mut("type") else { return };
+    types.retain(|name| name != "null");
+    if let [only] = types.as_slice() {
+        let only = only.clone();
+        members.insert("type".to_owned(), only);
+    }
+}
+
+/// Replaces `anyOf: [S, null]` by `S`. Members beside `anyOf`, such as a description, win over those of `S`.
+fn remove_null_branch(members: &mut Map<String, Value>) {
+    let Some(Value::Array(branches)) = members.get("anyOf") else { return };
+    let mut branches = branches.iter().filter(|branch| branch.get("type") != Some(&Value::from("null")));
+    let (Some(Value::Object(branch)), None) = (branches.next().cloned(), branches.next()) else { return };
+    members.remove("anyOf");
+    for (key, value) in branch {
+        members.entry(key).or_insert(value);
+    }
+}
