@@ -24,6 +24,7 @@ mod timestamp;
 mod wire;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde_yaml_ng::Value;
 
 pub use agent::{
     Agent, AgentDebugInfo, AgentProgress, AgentSpec, AgentStatus, ApprovedCsr, CsrStatus, DeprovisionInfo,
@@ -77,7 +78,20 @@ pub fn documents(definitions: &[CustomResourceDefinition]) -> Result<String, Err
     let mut text = String::new();
     for definition in definitions {
         text.push_str("---\n");
-        text.push_str(&serde_yaml_ng::to_string(definition)?);
+        text.push_str(&serde_yaml_ng::to_string(&with_explicit_null(definition)?)?);
     }
     Ok(text)
+}
+
+/// Adds `webhook: null` to the conversion of a definition.
+///
+/// Upstream's deployment sets a conversion webhook. `kubectl apply` keeps it, and the API server then refuses the
+/// definition, unless the document removes it explicitly.
+fn with_explicit_null(definition: &CustomResourceDefinition) -> Result<Value, Error> {
+    let mut document = serde_yaml_ng::to_value(definition)?;
+    let conversion = document.get_mut("spec").and_then(|spec| spec.get_mut("conversion"));
+    if let Some(Value::Mapping(conversion)) = conversion {
+        conversion.insert("webhook".into(), Value::Null);
+    }
+    Ok(document)
 }

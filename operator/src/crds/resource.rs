@@ -82,7 +82,7 @@ impl<S: Kind> CustomResource<S> {
         Ok(CustomResourceDefinition {
             metadata: ObjectMeta { name, ..ObjectMeta::default() },
             spec: CustomResourceDefinitionSpec {
-                // Upstream's deployment sets `Webhook`; an update that omits this member would keep it.
+                // Upstream's deployment sets `Webhook`; an update without this member would keep it.
                 conversion: Some(CustomResourceConversion { strategy: "None".to_owned(), webhook: None }),
                 group: GROUP.to_owned(),
                 names: kind_names::<S>(),

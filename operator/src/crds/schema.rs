@@ -1,6 +1,6 @@
 //! The schema of a type in the form that the API server accepts and upstream's definitions have.
 //!
-//! Types are read leniently, so every member has a default for serde and none is required. What the API server shall
+//! Types are read leniently, so every member has a default for serde and none is required. What the API server must
 //! require or default is stated beside the type: `extend("required" = ...)` and `extend("x-server-default" = ...)`.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{JSONSchemaProps, ValidationRule};

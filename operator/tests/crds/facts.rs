@@ -13,7 +13,7 @@ fn definition(kind: &str) -> Value {
 }
 
 /// Returns the schema of each property by its path: `[]` is an item of an array, `{}` a value of a map.
-fn properties(kind: &str) -> BTreeMap<String, Value> {
+pub(crate) fn properties(kind: &str) -> BTreeMap<String, Value> {
     let definition = definition(kind);
     let mut properties = BTreeMap::new();
     collect("", &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"], &mut properties);

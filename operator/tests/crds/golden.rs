@@ -31,3 +31,9 @@ fn all_definitions_are_one_stream_of_documents() {
         .collect();
     assert_eq!(crds::to_yaml().unwrap(), each);
 }
+
+#[test]
+fn documents_remove_the_conversion_webhook() {
+    let text = crds::to_yaml().unwrap();
+    assert_eq!(text.matches("  conversion:\n    strategy: None\n    webhook: null\n").count(), 4);
+}

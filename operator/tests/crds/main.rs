@@ -5,3 +5,4 @@
 mod facts;
 mod golden;
 mod json;
+mod manifests;
