@@ -3,9 +3,11 @@
 mod create_params;
 pub(crate) mod event;
 pub(crate) mod inputs;
+mod owner;
 pub(crate) mod record;
 pub(crate) mod static_network;
 pub(crate) mod urls;
 
 pub use create_params::create_params;
+pub use owner::ResourceOwner;
 pub use record::{ImageSource, InfraEnvRecord};

@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::owner::ResourceOwner;
 use crate::Secret;
 use crate::catalogue::{CpuArchitecture, ImageType};
 use crate::error::Error;
@@ -19,7 +20,7 @@ pub struct InfraEnvRecord {
     pub id: InfraEnvId,
     /// The name.
     pub name: String,
-    /// The owner.
+    /// User name of the owner.
     pub user_name: String,
     /// Domain of the owner's mail address.
     pub email_domain: String,
@@ -41,6 +42,9 @@ pub struct InfraEnvRecord {
     /// The key that `url_token` is signed with.
     #[serde(default)]
     pub token_key: Option<Uuid>,
+    /// The resource that defines it. `None`: a client of the API does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<ResourceOwner>,
     /// When it was created.
     pub created_at: Micros,
     /// When it last changed.
@@ -48,6 +52,22 @@ pub struct InfraEnvRecord {
 }
 
 impl InfraEnvRecord {
+    /// Returns an error if the infra-env has another owner than the caller. `verb` is what the caller must do to the
+    /// owner instead.
+    ///
+    /// # Errors
+    ///
+    /// Returns a conflict that names the owner.
+    pub(crate) fn require_owner(&self, caller: Option<&ResourceOwner>, verb: &str) -> Result<(), Error> {
+        match &self.owner {
+            Some(owner) if caller != Some(owner) => Err(Error::conflict(format!(
+                "infra-env {} is defined by {owner}; {verb} that object instead",
+                self.id
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the time of a change of `image` that happens now.
     ///
     /// # Errors

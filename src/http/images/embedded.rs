@@ -160,6 +160,7 @@ mod tests {
             signing_key: Secret::default(),
             url_token: Secret::default(),
             token_key: None,
+            owner: None,
             created_at: Micros::now(),
             updated_at: Micros::now(),
         }

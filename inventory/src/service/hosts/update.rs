@@ -4,7 +4,7 @@ use assisted::host::HostUpdateParams;
 use futures_util::future::BoxFuture;
 
 use crate::Inventory;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::host::HostRecord;
 use crate::host::cluster::require_bound_to;
 use crate::host::draft::{ASSESSED, HostDraft};
@@ -94,6 +94,25 @@ impl Inventory {
                 self.assess_for_response(cluster).await;
             }
             Ok(())
+        })
+    }
+
+    /// Deletes a host, for an operator that repeats the call until it succeeds. Returns `true` if the host existed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails.
+    pub fn deregister_host_if_present(
+        &self,
+        key: HostKey,
+        request: Option<RequestId>,
+    ) -> BoxFuture<'_, Result<bool, Error>> {
+        Box::pin(async move {
+            match self.deregister_host(key, request).await {
+                Ok(()) => Ok(true),
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+                Err(error) => Err(error),
+            }
         })
     }
 

@@ -9,9 +9,10 @@ use super::update::LastCheck;
 use crate::Inventory;
 use crate::error::Error;
 use crate::id::InfraEnvId;
-use crate::infra_env::{ImageSource, InfraEnvRecord, static_network};
+use crate::infra_env::{ImageSource, InfraEnvRecord, ResourceOwner, static_network};
 use crate::request_id::RequestId;
-use crate::store::{Change, ReadSet, Reader as _};
+use crate::store::{Change, ReadSet, Reader as _, Stored};
+use crate::time::Micros;
 
 /// A resource that equals its parameters, and what was done for that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,7 @@ impl<T> Ensured<T> {
 struct EnsuredInfraEnv {
     id: InfraEnvId,
     params: InfraEnvCreateParams,
+    owner: Option<ResourceOwner>,
     request: Option<RequestId>,
     last_check: LastCheck,
 }
@@ -56,11 +58,14 @@ impl Inventory {
     /// any time, and by several callers at the same time. If nothing differs, nothing is written. A refusal adds no
     /// event, because callers repeat the call until it succeeds.
     ///
+    /// An operator passes the `owner`: the resource that the infra-env equals. From then on, the API and callers with
+    /// another owner cannot change or delete the infra-env. An infra-env without an owner gets it.
+    ///
     /// # Errors
     ///
     /// Returns an error if a value is invalid, or if the cluster or a base image for the version does not exist. The
     /// error is a [`Conflict`](crate::ErrorKind::Conflict) if the infra-env has another name, CPU architecture or
-    /// cluster, which cannot be changed, or if [`Settings::infra_env_id`](crate::Settings::infra_env_id) requires
+    /// cluster, which cannot be changed, if it has another owner, or if [`Settings::infra_env_id`](crate::Settings::infra_env_id) requires
     /// another id.
     ///
     /// # Examples
@@ -68,13 +73,15 @@ impl Inventory {
     /// ```
     /// # use assisted::infra_env::InfraEnvCreateParams;
     /// # use inventory::id::InfraEnvId;
+    /// # use inventory::infra_env::ResourceOwner;
     /// # use inventory::service::Ensured;
     /// # async fn reconcile(
     /// #     inventory: inventory::Inventory,
     /// #     uid: InfraEnvId,
     /// #     params: InfraEnvCreateParams,
     /// # ) -> Result<(), inventory::Error> {
-    /// match inventory.ensure_infra_env(uid, params, None).await? {
+    /// let owner = ResourceOwner::new("InfraEnv", "rack-1", "demo");
+    /// match inventory.ensure_infra_env(uid, params, Some(owner), None).await? {
     ///     Ensured::Created(record) => println!("created {}", record.id),
     ///     Ensured::Updated(record) => println!("image generation {}", record.image_generation),
     ///     Ensured::Unchanged(_) => {}
@@ -86,13 +93,14 @@ impl Inventory {
         &self,
         id: InfraEnvId,
         params: InfraEnvCreateParams,
+        owner: Option<ResourceOwner>,
         request: Option<RequestId>,
     ) -> BoxFuture<'_, Result<Ensured<InfraEnvRecord>, Error>> {
         Box::pin(async move {
             if let Some(only) = self.settings().infra_env_id.filter(|only| *only != id) {
                 return Err(Error::conflict(format!("infra-env {id} cannot exist: the only one is {only}")));
             }
-            let wanted = &EnsuredInfraEnv { id, params, request, last_check: LastCheck::default() };
+            let wanted = &EnsuredInfraEnv { id, params, owner, request, last_check: LastCheck::default() };
             let attempt = |reads: ReadSet| async move { self.attempt_ensure(&reads, wanted).await };
             self.records().change(attempt).await
         })
@@ -103,20 +111,39 @@ impl Inventory {
         reads: &ReadSet,
         wanted: &EnsuredInfraEnv,
     ) -> Result<(Change, Ensured<InfraEnvRecord>), Error> {
-        let EnsuredInfraEnv { id, params, request, last_check } = wanted;
-        let Some(stored) = reads.find::<InfraEnvRecord>(None, id.0).await? else {
+        let EnsuredInfraEnv { id, params, owner, request, last_check } = wanted;
+        let Some(mut stored) = reads.find::<InfraEnvRecord>(None, id.0).await? else {
             let (record, warnings) = self.new_infra_env(*id, params.clone()).await?;
+            let record = InfraEnvRecord { owner: owner.clone(), ..record };
             let (change, record) = self.plan_registration(reads, record, &warnings, *request).await?;
             return Ok((change, Ensured::Created(record)));
         };
+        stored.record.require_owner(owner.as_ref(), "change")?;
         require_same(&stored.record, params)?;
         let (image, in_stored_order) = self.ensured_image(&stored.record, params).await?;
+        let has_owner = stored.record.owner == *owner;
+        stored.record.owner.clone_from(owner);
         if in_stored_order == stored.record.image {
-            return Ok((Change::new(), Ensured::Unchanged(stored.record)));
+            return self.plan_owner(stored, has_owner);
         }
         let warnings = self.check_update(&stored.record, &image, last_check).await?;
         let planned = self.plan_new_image(reads, stored, in_stored_order, (&warnings, *request)).await?;
         let (change, record) = planned;
+        Ok((change, Ensured::Updated(record)))
+    }
+
+    /// Prepares the change of an infra-env whose images stay the same.
+    fn plan_owner(
+        &self,
+        stored: Stored<InfraEnvRecord>,
+        has_owner: bool,
+    ) -> Result<(Change, Ensured<InfraEnvRecord>), Error> {
+        let mut change = Change::new();
+        if has_owner {
+            return Ok((change, Ensured::Unchanged(stored.record)));
+        }
+        let record = InfraEnvRecord { updated_at: Micros::new(self.now()), ..stored.record };
+        change.replace(&record, stored.generation)?;
         Ok((change, Ensured::Updated(record)))
     }
 

@@ -86,6 +86,7 @@ impl Inventory {
             signing_key: fresh_key()?,
             url_token: self.policy().url_token(id)?,
             token_key: self.policy().token_key(),
+            owner: None,
             created_at: Micros::default(),
             updated_at: Micros::default(),
         };

@@ -27,7 +27,8 @@ impl Inventory {
     ///
     /// # Errors
     ///
-    /// Returns an error if the infra-env does not exist or a value is invalid.
+    /// Returns an error if the infra-env does not exist or a value is invalid. The error is a
+    /// [`Conflict`](crate::ErrorKind::Conflict) if a resource [owns](InfraEnvRecord::owner) the infra-env.
     pub fn update_infra_env(
         &self,
         id: InfraEnvId,
@@ -52,6 +53,7 @@ impl Inventory {
         request: Option<RequestId>,
     ) -> Result<(Change, InfraEnvRecord), Error> {
         let stored = stored_infra_env(reads, id).await?;
+        stored.record.require_owner(None, "change")?;
         require_same(&stored.record, params)?;
         let mut image = updated_image_source(&stored.record.image, params);
         let warnings = self.check_update(&stored.record, &image, last_check).await?;

@@ -1,12 +1,15 @@
-use assisted::infra_env::{HostStaticNetwork, KernelArgument, KernelArgumentOperation, MacInterface, Proxy};
+use assisted::infra_env::{
+    HostStaticNetwork, InfraEnvUpdateParams, KernelArgument, KernelArgumentOperation, MacInterface, Proxy,
+};
 use futures_util::TryStreamExt;
 use futures_util::future::join_all;
 
 use super::*;
 use crate::catalogue::{CpuArchitecture, ImageType};
 use crate::error::ErrorKind;
-use crate::id::ClusterId;
+use crate::id::{ClusterId, HostId, HostKey};
 use crate::service::EventListQuery;
+use crate::service::hosts::registration::Registration;
 use crate::service::test_inventory::{TestInventory, infra_env_params};
 use crate::{Secret, Settings};
 
@@ -67,20 +70,20 @@ async fn ensured_infra_env_equals_a_new_one_with_the_same_parameters() {
     let inventory = &test.inventory;
     for (name, edit) in edits {
         let (id, before) = (InfraEnvId::fresh(), full_params());
-        let created = inventory.ensure_infra_env(id, before.clone(), None).await.unwrap();
+        let created = inventory.ensure_infra_env(id, before.clone(), None, None).await.unwrap();
         let Ensured::Created(created) = created else { panic!("{name}: {created:?}") };
         assert_eq!((created.id, created.image_generation), (id, 1), "{name}");
-        let unchanged = inventory.ensure_infra_env(id, before.clone(), None).await.unwrap();
+        let unchanged = inventory.ensure_infra_env(id, before.clone(), None, None).await.unwrap();
         assert_eq!(unchanged, Ensured::Unchanged(created.clone()), "{name}");
         let mut after = before;
         edit(&mut after);
-        let updated = inventory.ensure_infra_env(id, after.clone(), None).await.unwrap();
+        let updated = inventory.ensure_infra_env(id, after.clone(), None, None).await.unwrap();
         let Ensured::Updated(updated) = updated else { panic!("{name}: {updated:?}") };
         assert_eq!(updated.image_generation, 2, "{name}");
         let other = inventory.register_infra_env(after.clone(), None).await.unwrap();
         assert_eq!(updated.image, other.image, "{name}");
         assert_eq!(inventory.infra_env(id).await.unwrap(), updated, "{name}");
-        let unchanged = inventory.ensure_infra_env(id, after, None).await.unwrap();
+        let unchanged = inventory.ensure_infra_env(id, after, None, None).await.unwrap();
         assert_eq!(unchanged, Ensured::Unchanged(updated), "{name}");
         let events = event_names(inventory, id).await;
         let expected = ["infra_env_registered", "image_info_updated", "image_info_updated"];
@@ -96,10 +99,10 @@ async fn ensured_infra_env_equals_a_new_one_with_the_same_parameters() {
 async fn networks_in_another_order_are_unchanged() {
     let test = TestInventory::open().await;
     let (id, mut params) = (InfraEnvId::fresh(), full_params());
-    test.inventory.ensure_infra_env(id, params.clone(), None).await.unwrap();
+    test.inventory.ensure_infra_env(id, params.clone(), None, None).await.unwrap();
     let events = event_names(&test.inventory, id).await;
     params.static_network_config.as_mut().unwrap().reverse();
-    let ensured = test.inventory.ensure_infra_env(id, params, None).await.unwrap();
+    let ensured = test.inventory.ensure_infra_env(id, params, None, None).await.unwrap();
     assert!(!ensured.is_changed(), "{ensured:?}");
     assert_eq!(event_names(&test.inventory, id).await, events);
 }
@@ -146,12 +149,12 @@ async fn rejects_changes_of_immutable_fields_and_invalid_values() {
     let test = TestInventory::open().await;
     let inventory = &test.inventory;
     let id = InfraEnvId::fresh();
-    let before = inventory.ensure_infra_env(id, infra_env_params(), None).await.unwrap().into_inner();
+    let before = inventory.ensure_infra_env(id, infra_env_params(), None, None).await.unwrap().into_inner();
     let events = event_names(inventory, id).await;
     for (edit, kind, reason) in cases {
         let mut params = infra_env_params();
         edit(&mut params);
-        let error = inventory.ensure_infra_env(id, params, None).await.unwrap_err();
+        let error = inventory.ensure_infra_env(id, params, None, None).await.unwrap_err();
         assert!(error.reason().contains(reason), "{error}");
         assert_eq!(error.kind(), kind, "{error}");
     }
@@ -169,7 +172,7 @@ async fn refused_creation_writes_nothing() {
         InfraEnvCreateParams { network_discovery_delay_seconds: Some(-1), ..infra_env_params() };
     for (params, kind) in [(of_unknown_cluster, ErrorKind::NotFound), (with_wrong_delay, ErrorKind::Invalid)]
     {
-        let error = inventory.ensure_infra_env(id, params, None).await.unwrap_err();
+        let error = inventory.ensure_infra_env(id, params, None, None).await.unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
     }
     assert_eq!(inventory.infra_env(id).await.unwrap_err().kind(), ErrorKind::NotFound);
@@ -180,7 +183,7 @@ async fn refused_creation_writes_nothing() {
 async fn one_of_several_callers_creates_the_infra_env() {
     let test = TestInventory::open().await;
     let (inventory, id) = (&test.inventory, InfraEnvId::fresh());
-    let calls = (0..8).map(|_| inventory.ensure_infra_env(id, full_params(), None));
+    let calls = (0..8).map(|_| inventory.ensure_infra_env(id, full_params(), None, None));
     let ensured: Vec<_> = join_all(calls).await.into_iter().map(Result::unwrap).collect();
     let created = ensured.iter().filter(|it| matches!(it, Ensured::Created(_))).count();
     let unchanged = ensured.iter().filter(|it| matches!(it, Ensured::Unchanged(_))).count();
@@ -188,7 +191,7 @@ async fn one_of_several_callers_creates_the_infra_env() {
     let records: Vec<_> = ensured.into_iter().map(Ensured::into_inner).collect();
     assert!(records.iter().all(|record| *record == records[0]));
     // The same for a change.
-    let calls = (0..8).map(|_| inventory.ensure_infra_env(id, infra_env_params(), None));
+    let calls = (0..8).map(|_| inventory.ensure_infra_env(id, infra_env_params(), None, None));
     let ensured: Vec<_> = join_all(calls).await.into_iter().map(Result::unwrap).collect();
     let updated = ensured.iter().filter(|it| matches!(it, Ensured::Updated(_))).count();
     let unchanged = ensured.iter().filter(|it| matches!(it, Ensured::Unchanged(_))).count();
@@ -200,7 +203,7 @@ async fn removed_infra_env_is_created_again() {
     let test = TestInventory::open().await;
     let (inventory, id) = (&test.inventory, InfraEnvId::fresh());
     for _ in 0..2 {
-        let ensured = inventory.ensure_infra_env(id, infra_env_params(), None).await.unwrap();
+        let ensured = inventory.ensure_infra_env(id, infra_env_params(), None, None).await.unwrap();
         assert!(matches!(ensured, Ensured::Created(_)), "{ensured:?}");
         inventory.deregister_infra_env(id, None).await.unwrap();
     }
@@ -210,7 +213,82 @@ async fn removed_infra_env_is_created_again() {
 async fn rejects_another_id_than_the_configured_one() {
     let only = InfraEnvId::fresh();
     let test = TestInventory::with(|settings| Settings { infra_env_id: Some(only), ..settings }).await;
-    let refusal = test.inventory.ensure_infra_env(InfraEnvId::fresh(), infra_env_params(), None).await;
+    let refusal = test.inventory.ensure_infra_env(InfraEnvId::fresh(), infra_env_params(), None, None).await;
     assert_eq!(refusal.unwrap_err().kind(), ErrorKind::Conflict);
-    assert!(test.inventory.ensure_infra_env(only, infra_env_params(), None).await.unwrap().is_changed());
+    assert!(
+        test.inventory.ensure_infra_env(only, infra_env_params(), None, None).await.unwrap().is_changed()
+    );
+}
+
+fn owner(name: &str) -> Option<ResourceOwner> {
+    Some(ResourceOwner::new("InfraEnv", "site", name))
+}
+
+#[tokio::test]
+async fn owned_infra_env_is_changed_only_by_its_owner() {
+    let test = TestInventory::open().await;
+    let (inventory, id) = (&test.inventory, InfraEnvId::fresh());
+    let created = inventory.ensure_infra_env(id, infra_env_params(), owner("a"), None).await.unwrap();
+    assert_eq!(created.into_inner().owner, owner("a"));
+    for other in [None, owner("b")] {
+        let error = inventory.ensure_infra_env(id, full_params(), other, None).await.unwrap_err();
+        let reason = format!("infra-env {id} is defined by InfraEnv site/a; change that object instead");
+        assert_eq!((error.kind(), error.reason()), (ErrorKind::Conflict, reason.as_str()));
+    }
+    let update =
+        InfraEnvUpdateParams { ntp_sources: Some("ntp.example.net".to_owned()), ..Default::default() };
+    let error = inventory.update_infra_env(id, update, None).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    let error = inventory.deregister_infra_env(id, None).await.unwrap_err();
+    let reason = format!("infra-env {id} is defined by InfraEnv site/a; delete that object instead");
+    assert_eq!((error.kind(), error.reason()), (ErrorKind::Conflict, reason.as_str()));
+    let again = inventory.ensure_infra_env(id, infra_env_params(), owner("a"), None).await.unwrap();
+    assert!(!again.is_changed(), "{again:?}");
+    let changed = inventory.ensure_infra_env(id, full_params(), owner("a"), None).await.unwrap();
+    assert!(changed.is_changed() && changed.into_inner().owner == owner("a"));
+}
+
+#[tokio::test]
+async fn infra_env_without_an_owner_gets_one_and_keeps_its_images() {
+    let test = TestInventory::open().await;
+    let (inventory, id) = (&test.inventory, InfraEnvId::fresh());
+    let before = inventory.ensure_infra_env(id, infra_env_params(), None, None).await.unwrap().into_inner();
+    let ensured = inventory.ensure_infra_env(id, infra_env_params(), owner("a"), None).await.unwrap();
+    let Ensured::Updated(after) = ensured else { panic!("{ensured:?}") };
+    assert_eq!(inventory.infra_env(id).await.unwrap(), after);
+    assert_eq!(after, InfraEnvRecord { owner: owner("a"), updated_at: after.updated_at, ..before });
+}
+
+#[tokio::test]
+async fn owner_deletes_its_infra_env_once_its_hosts_are_gone() {
+    let test = TestInventory::open().await;
+    let (inventory, id) = (&test.inventory, InfraEnvId::fresh());
+    let deregister = |name| inventory.deregister_owned_infra_env(id, owner(name).unwrap(), None);
+    assert!(!deregister("a").await.unwrap());
+    inventory.ensure_infra_env(id, infra_env_params(), owner("a"), None).await.unwrap();
+    let host = HostKey { infra_env_id: id, host_id: HostId::fresh() };
+    let registration = Registration { key: host, agent_version: String::new(), request: None };
+    inventory.register_host(&registration).await.unwrap();
+    let events = event_names(inventory, id).await;
+    let error = deregister("a").await.unwrap_err();
+    assert_eq!(error.reason(), format!("failed to deregister infraEnv {id}, 1 hosts are still associated"));
+    assert_eq!(deregister("b").await.unwrap_err().kind(), ErrorKind::Conflict);
+    assert_eq!(event_names(inventory, id).await, events);
+    assert!(inventory.deregister_host_if_present(host, None).await.unwrap());
+    assert!(!inventory.deregister_host_if_present(host, None).await.unwrap());
+    assert!(deregister("a").await.unwrap());
+    assert!(!deregister("a").await.unwrap());
+}
+
+#[test]
+fn record_without_an_owner_is_readable() {
+    let record = serde_json::json!({
+        "id": InfraEnvId::fresh(), "name": "a", "user_name": "", "email_domain": "", "cluster_id": null,
+        "cpu_architecture": "x86_64", "image": ImageSource::default(), "image_generation": 1,
+        "image_changed_at": "2026-01-01T00:00:00Z", "signing_key": "", "created_at": "2026-01-01T00:00:00Z",
+        "updated_at": "2026-01-01T00:00:00Z"
+    });
+    let record: InfraEnvRecord = serde_json::from_value(record).unwrap();
+    assert_eq!(record.owner, None);
+    assert!(serde_json::to_value(&record).unwrap().get("owner").is_none());
 }
