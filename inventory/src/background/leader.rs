@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::Inventory;
 use crate::error::Error;
-use crate::service::TaskStates;
+use crate::service::{LEASE_DURATION, TaskStates};
 
 /// How often a replica takes or renews the lease.
 pub(super) const RENEWAL_INTERVAL: Duration = Duration::from_secs(3);
@@ -96,6 +96,8 @@ impl Leader {
             }
         };
         *renewed_at = is_held.then_some(now);
+        // The database counts from a later time.
+        self.states.set_lease_end(is_held.then(|| now + LEASE_DURATION));
         self.states.confirm_leadership(is_held);
         if self.is_leader.send_replace(is_held) != is_held {
             let message =
@@ -108,6 +110,7 @@ impl Leader {
     /// Gives up the lease because a run makes no progress. Returns `false`: this replica is not the leader.
     async fn step_down(&self, renewed_at: &mut Option<Instant>) -> bool {
         if renewed_at.take().is_some() {
+            self.states.set_lease_end(None);
             tracing::error!("a task of the leader makes no progress; another replica can take over");
             self.lease.release().await;
         }
@@ -125,6 +128,8 @@ impl Leader {
     pub(super) async fn release(&self) {
         let mut renewed_at = self.renewed_at.lock().await;
         if renewed_at.take().is_some() {
+            // Writers stop before another replica can take over.
+            self.states.set_lease_end(None);
             self.lease.release().await;
         }
         self.is_leader.send_replace(false);

@@ -8,7 +8,7 @@ use crate::store::StoreError;
 /// The name of the lease in the database, which older releases also use.
 const LEASE: &str = "monitor";
 /// How long a lease outlives a replica that was killed.
-const LEASE_DURATION: Duration = Duration::from_secs(9);
+pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(9);
 
 impl Inventory {
     /// Takes or renews the lease. Returns `false` if another replica has it.
@@ -22,6 +22,7 @@ impl Inventory {
 
     /// Gives up the lease if this process has it, so that another replica takes over immediately.
     pub(crate) async fn release_lease(&self) {
+        self.tasks().set_lease_end(None);
         if !self.tasks().is_leader() {
             return;
         }

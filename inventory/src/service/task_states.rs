@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
+use tokio::sync::watch;
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
@@ -31,7 +32,9 @@ pub struct TaskStates(Arc<States>);
 #[derive(Debug, Default)]
 struct States {
     /// `None` before the driver starts.
-    leadership: Mutex<Option<Leadership>>,
+    leadership: Mutex<Option<LeaderContact>>,
+    /// The instant until which this process certainly has the lease of the leader.
+    lease_end: watch::Sender<Option<Instant>>,
     tasks: Mutex<BTreeMap<&'static str, Arc<TaskState>>>,
     disconnected: AtomicU64,
     assessed_clusters: AtomicU64,
@@ -39,7 +42,7 @@ struct States {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Leadership {
+struct LeaderContact {
     is_leader: bool,
     /// Time of the latest response of the database.
     confirmed_at: Instant,
@@ -112,7 +115,17 @@ impl TaskStates {
     pub(crate) fn confirm_leadership(&self, is_leader: bool) {
         let mut leadership = lock(&self.0.leadership);
         let failed_at = leadership.and_then(|leadership| leadership.failed_at);
-        *leadership = Some(Leadership { is_leader, confirmed_at: Instant::now(), failed_at });
+        *leadership = Some(LeaderContact { is_leader, confirmed_at: Instant::now(), failed_at });
+    }
+
+    /// Records until when this process certainly has the lease. `None`: it does not have it, or is about to give it up.
+    pub(crate) fn set_lease_end(&self, end: Option<Instant>) {
+        self.0.lease_end.send_replace(end);
+    }
+
+    /// Returns the instants that are recorded.
+    pub(crate) fn subscribe_to_lease(&self) -> watch::Receiver<Option<Instant>> {
+        self.0.lease_end.subscribe()
     }
 
     /// Records that the database could not be asked for the leader.

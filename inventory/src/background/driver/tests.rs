@@ -295,3 +295,25 @@ async fn leader_without_progress_gives_up_the_lease_and_becomes_stuck() {
     wait(10).await;
     assert_eq!(fixture.states.monitor_health(TIMEOUT), Some(MonitorHealth::Active));
 }
+
+#[tokio::test(start_paused = true)]
+async fn writers_know_until_when_the_lease_is_certain() {
+    let lease = FakeLease::new(true);
+    let fixture = Fixture::start(FakeTask::new(Behavior::Succeed, true), &lease);
+    let end = fixture.states.subscribe_to_lease();
+    let rest = || end.borrow().map(|end| (end - Instant::now()).as_secs_f64());
+    for _ in 0..20 {
+        wait(1).await;
+        let rest = rest().unwrap();
+        assert!((3.0..=9.0).contains(&rest), "{rest}");
+    }
+    lease.set_free(false);
+    wait(6).await;
+    assert_eq!(rest(), None);
+    lease.set_free(true);
+    wait(6).await;
+    assert!(rest().is_some());
+    fixture.end.send(()).unwrap();
+    fixture.running.await.unwrap();
+    assert_eq!((rest(), lease.releases()), (None, 1));
+}
