@@ -3,6 +3,7 @@
 //! The agent on a host registers it and polls for steps. Its replies are stored as reports, and the status of the host
 //! follows from them. The rules of the statuses are in the crate `rules`. This service does not install hosts.
 
+pub(crate) mod agent_spec;
 pub(crate) mod assessment;
 pub(crate) mod bounds;
 pub(crate) mod cluster;
@@ -23,6 +24,7 @@ pub(crate) mod stored_results;
 pub(crate) mod stored_summary;
 pub(crate) mod update;
 
+pub use agent_spec::HostSpec;
 pub use assisted::host::{HostKind, HostRole, HostStage, HostStatus, LogsState, MediaStatus};
 pub use findings::{HostFindings, RefusedReport, ReportSummary};
 pub use record::{Choices, HostRecord, InstallationDisk, Logs, Progress};

@@ -77,6 +77,10 @@ pub struct HostRecord {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Choices {
+    /// Whether an administrator of the hub has approved the host. Only an operator sets it: hosts that no operator manages
+    /// need no approval.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub approved: bool,
     /// Host name. Empty: the name in the inventory report.
     pub hostname: String,
     /// Installation disk, chosen by a user or by the service.

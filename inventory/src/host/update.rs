@@ -116,10 +116,7 @@ fn chosen_disk(
         is_eligible.then(|| installation_disk(inventory, &reasons, Some(&first.id)))?
     });
     let disk = disk.ok_or_else(|| {
-        Error::conflict(format!(
-            "Requested installation disk {:?} is not part of the host's valid disks",
-            first.id
-        ))
+        Error::conflict("Requested installation disk is not part of the host's valid disks")
     })?;
     Ok(Some(InstallationDisk { id: disk.id, path: disk.path }))
 }

@@ -9,6 +9,7 @@ use crate::host::draft::HostDraft;
 use crate::id::HostKey;
 use crate::journal::Journal;
 use crate::request_id::RequestId;
+use crate::service::infra_envs::Ensured;
 use crate::store::{CachedRecord, Change, ReadSet, ReportKinds};
 
 impl HostKey {
@@ -67,6 +68,19 @@ impl HostKey {
         kinds: ReportKinds,
         edit: impl Fn(&mut HostDraft, &mut Journal) -> Result<(), Error> + Send + Sync,
     ) -> Result<i64, Error> {
+        let (_, generation) = self.ensure_edited(inventory, request, kinds, edit).await?;
+        Ok(generation)
+    }
+
+    /// Changes the host and its reports, while its agent may send replies. Writes nothing if `edit` changes nothing and
+    /// adds no event. Returns the host with its generation afterwards.
+    pub(crate) async fn ensure_edited(
+        self,
+        inventory: &Inventory,
+        request: Option<RequestId>,
+        kinds: ReportKinds,
+        edit: impl Fn(&mut HostDraft, &mut Journal) -> Result<(), Error> + Send + Sync,
+    ) -> Result<(Ensured<HostRecord>, i64), Error> {
         let edit = &edit;
         // An agent sends its replies at the same time.
         inventory
@@ -76,10 +90,10 @@ impl HostKey {
                 let (draft, ()) = self.read_and_edit(&reads, kinds, &mut journal, edit).await?;
                 let generation = draft.generation();
                 if !draft.is_edited() && journal.is_empty() {
-                    return Ok((Change::new(), generation));
+                    return Ok((Change::new(), (Ensured::Unchanged(draft.record), generation)));
                 }
-                let (change, _) = write(draft, journal, inventory)?;
-                Ok((change, generation.saturating_add(1)))
+                let (change, host) = write(draft, journal, inventory)?;
+                Ok((change, (Ensured::Updated(host), generation.saturating_add(1))))
             })
             .await
     }

@@ -1,5 +1,6 @@
 //! Operations on hosts.
 
+mod agent_spec;
 mod binding;
 mod change;
 pub(crate) mod check_in;
