@@ -5,8 +5,10 @@
 use std::collections::BTreeSet;
 
 use assisted::inventory_report::InventoryReport;
+use rules::disk::splice_eligibility;
 
 use super::reported::write;
+use super::stored_results::AssessmentResults;
 use crate::error::Error;
 use crate::id::HostId;
 
@@ -44,6 +46,24 @@ pub(crate) fn macs(report: &InventoryReport<'_>) -> BTreeSet<String> {
 pub(crate) fn keep_usable_interfaces(report: &mut InventoryReport<'_>) {
     // Old agents report no type, and only physical interfaces.
     report.interfaces.retain(|it| matches!(&*it.interface_type, "" | "physical" | "vlan" | "bond"));
+}
+
+/// Adds the reasons against an installation on each disk to an inventory report. They are results of the assessment.
+///
+/// # Errors
+///
+/// Returns an internal error if the stored text is not a report.
+pub(crate) fn with_eligibility(
+    host: HostId,
+    report: String,
+    results: Option<&AssessmentResults>,
+) -> Result<String, Error> {
+    let Some(results) = results.filter(|results| !results.disks.is_empty() && !report.is_empty()) else {
+        return Ok(report);
+    };
+    splice_eligibility(&report, &results.disks).map_err(|error| {
+        Error::broken(format_args!("the stored inventory report of host {host} is damaged: {error}"))
+    })
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ mod watch;
 
 pub use clusters::ClusterQuery;
 pub use events::{EventListQuery, EventSubject, SelectedEvents};
+pub use hosts::details::{HostDetails, HostVersion};
 pub use hosts::list::{HostQuery, HostStream};
 pub use infra_envs::{Ensured, InfraEnvQuery, PreflightFindings};
 pub use inventory::Inventory;

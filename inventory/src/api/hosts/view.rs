@@ -5,12 +5,11 @@ use assisted::{Extensible, Secret};
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
-use rules::disk::splice_eligibility;
 
 use crate::error::Error;
 use crate::host::stored_results::{AssessmentResults, stored_results};
 use crate::host::{HostRecord, inventory_report};
-use crate::id::{ClusterId, HostId};
+use crate::id::ClusterId;
 use crate::json::to_json_text;
 use crate::service::hosts::counts::DeletedHosts;
 use crate::service::hosts::list::{HostQuery, HostStream, SHOWN_REPORTS};
@@ -56,7 +55,8 @@ fn view(host: HostRecord, mut reports: Reports, shown: HostDetail) -> Result<Hos
     let results = stored_results(&host, &reports)?;
     let validations_info = validations_text(results.as_ref())?;
     let mut report = |kind| reports.0.remove(&kind).unwrap_or_default();
-    let inventory = with_eligibility(host.id, report(ReportKind::Inventory), results.as_ref())?;
+    let inventory =
+        inventory_report::with_eligibility(host.id, report(ReportKind::Inventory), results.as_ref())?;
     let name = if shown == HostDetail::InFull { host.name() } else { host.choices.hostname.clone() };
     let stages =
         (shown == HostDetail::InFull).then(|| host.stages().iter().map(|stage| (*stage).into()).collect());
@@ -130,20 +130,6 @@ fn view(host: HostRecord, mut reports: Reports, shown: HostDetail) -> Result<Hos
 fn validations_text(results: Option<&AssessmentResults>) -> Result<String, Error> {
     let Some(results) = results else { return Ok("{}".to_owned()) };
     to_json_text("validations_info", &results.validations.shown())
-}
-
-/// Adds the reasons against an installation on each disk to an inventory report. They are results of the assessment.
-fn with_eligibility(
-    host: HostId,
-    report: String,
-    results: Option<&AssessmentResults>,
-) -> Result<String, Error> {
-    let Some(results) = results.filter(|results| !results.disks.is_empty() && !report.is_empty()) else {
-        return Ok(report);
-    };
-    splice_eligibility(&report, &results.disks).map_err(|error| {
-        Error::broken(format_args!("the stored inventory report of host {host} is damaged: {error}"))
-    })
 }
 
 /// Reads the reports of a host, and returns the host as clients see it.

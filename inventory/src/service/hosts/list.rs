@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::host::{HostRecord, HostRole, HostStatus};
 use crate::id::{ClusterId, InfraEnvId};
 use crate::service::infra_envs::stored_infra_env;
-use crate::store::{Filter, Kind, ListRange, PageQuery, ReportKind, ReportKinds, Reports};
+use crate::store::{Filter, Kind, ListRange, PageQuery, ReportKind, ReportKinds, Reports, Stored};
 
 /// Selects hosts. The default selects all that are not deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,13 +80,7 @@ impl Inventory {
     /// Returns the hosts that a query selects, as [`hosts`](Self::hosts), with their reports of some kinds. A host and
     /// its reports are from the same change.
     pub fn hosts_with_reports(&self, query: HostQuery, reports: ReportKinds) -> HostStream {
-        let pages = query.pages(reports);
-        let hosts = self.records().stream_with_reports::<HostRecord>(pages).map_err(Error::from);
-        let hosts = hosts.map_ok(|(host, reports)| (host.record, reports));
-        let Some(infra_env) = query.infra_env else { return hosts.boxed() };
-        let records = self.records().clone();
-        let after_check = async move { stored_infra_env(&records, infra_env).await.map(|_| hosts) };
-        stream::once(after_check).try_flatten().boxed()
+        stored_hosts(self, query, reports).map_ok(|(host, reports)| (host.record, reports)).boxed()
     }
 
     /// Returns the reports of a host that clients see. If the host has changed since it was read, also returns its
@@ -101,4 +95,17 @@ impl Inventory {
     ) -> BoxFuture<'_, Result<(HostRecord, Reports), Error>> {
         Box::pin(async move { Ok(self.records().with_reports(host, SHOWN_REPORTS).await?) })
     }
+}
+
+/// Returns the hosts that a query selects, with their generations and their reports of some kinds.
+pub(super) fn stored_hosts(
+    inventory: &Inventory,
+    query: HostQuery,
+    reports: ReportKinds,
+) -> BoxStream<'static, Result<(Stored<HostRecord>, Reports), Error>> {
+    let records = inventory.records().clone();
+    let hosts = records.stream_with_reports::<HostRecord>(query.pages(reports)).map_err(Error::from);
+    let Some(infra_env) = query.infra_env else { return hosts.boxed() };
+    let after_check = async move { stored_infra_env(&records, infra_env).await.map(|_| hosts) };
+    stream::once(after_check).try_flatten().boxed()
 }

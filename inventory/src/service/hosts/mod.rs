@@ -6,6 +6,7 @@ mod change;
 pub(crate) mod check_in;
 mod context;
 pub(crate) mod counts;
+pub(crate) mod details;
 pub(crate) mod list;
 pub(crate) mod measured_reports;
 mod progress;

@@ -1,0 +1,226 @@
+//! What the `Agent` resource of a host shows.
+
+use std::collections::BTreeMap;
+
+use assisted::host::{HostStage, Validation};
+use assisted::inventory_report::InventoryReport;
+use assisted::reply::NtpSource;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, TryStreamExt};
+use sha2::{Digest as _, Sha256};
+
+use super::list::{HostQuery, stored_hosts};
+use crate::Inventory;
+use crate::error::Error;
+use crate::host::stored_results::stored_results;
+use crate::host::{HostRecord, inventory_report};
+use crate::id::{HostKey, InfraEnvId};
+use crate::json::to_json_text;
+use crate::store::{Change, ReadSet, ReportKind, ReportKinds, Reports, Stored};
+
+/// The reports that details contain.
+const DETAILED: ReportKinds =
+    ReportKinds::new(&[ReportKind::Inventory, ReportKind::NtpSources, ReportKind::Results]);
+
+/// A host with the parts of its reports that an `Agent` resource shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostDetails {
+    /// The host.
+    pub record: HostRecord,
+    /// The version of the details.
+    pub version: HostVersion,
+    /// The results of the validations, by category, as `validations_info` of the API shows them. Empty before the first
+    /// assessment.
+    pub validations: BTreeMap<&'static str, Vec<Validation>>,
+    inventory: String,
+    ntp_sources: String,
+}
+
+/// A version of a host's [details](HostDetails). Equal versions of one host have equal details, except for the time of
+/// the last check-in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HostVersion {
+    /// The generation of the record, which increases with each change of the host or of a report that it names.
+    pub generation: i64,
+    /// A digest of the validation results, which change without the record. `None`: the host has no results.
+    pub results: Option<u64>,
+}
+
+impl HostDetails {
+    fn new(stored: Stored<HostRecord>, mut reports: Reports) -> Result<Self, Error> {
+        let Stored { record, generation, .. } = stored;
+        let results = stored_results(&record, &reports)?;
+        let mut report = |kind| reports.0.remove(&kind);
+        let version =
+            HostVersion { generation, results: report(ReportKind::Results).map(|text| digest(&text)) };
+        // A report that the host does not name is an empty text, as in the API.
+        let inventory = report(ReportKind::Inventory).unwrap_or_default();
+        let inventory = inventory_report::with_eligibility(record.id, inventory, results.as_ref())?;
+        let ntp_sources = report(ReportKind::NtpSources).unwrap_or_default();
+        let validations = results.map(|results| results.validations.shown()).unwrap_or_default();
+        Ok(Self { record, version, validations, inventory, ntp_sources })
+    }
+
+    /// Returns the inventory report with the eligibility of the disks, as the API shows it. Returns `None` if the host
+    /// has sent none.
+    ///
+    /// # Errors
+    ///
+    /// Returns an internal error if the stored report is damaged.
+    pub fn inventory(&self) -> Result<Option<InventoryReport<'_>>, Error> {
+        if self.inventory.is_empty() {
+            return Ok(None);
+        }
+        inventory_report::from_stored(self.record.id, &self.inventory).map(Some)
+    }
+
+    /// Returns the same inventory report as JSON; empty if the host has sent none.
+    #[must_use]
+    pub fn inventory_json(&self) -> &str {
+        &self.inventory
+    }
+
+    /// Returns the time servers and their states.
+    ///
+    /// # Errors
+    ///
+    /// Returns an internal error if the stored report is damaged.
+    pub fn ntp_sources(&self) -> Result<Vec<NtpSource<'_>>, Error> {
+        if self.ntp_sources.is_empty() {
+            return Ok(Vec::new());
+        }
+        serde_json::from_str(&self.ntp_sources).map_err(|error| {
+            Error::broken(format_args!(
+                "the stored report ntp_sources of host {} is damaged: {error}",
+                self.record.id
+            ))
+        })
+    }
+
+    /// Returns the results of the validations as JSON, as `validations_info` of the API.
+    ///
+    /// # Errors
+    ///
+    /// Returns an internal error if they cannot be written as JSON.
+    pub fn validations_json(&self) -> Result<String, Error> {
+        to_json_text("validations_info", &self.validations)
+    }
+
+    /// Returns the stages of the host's installation, in order. A host without a role has no stages.
+    #[must_use]
+    pub fn stages(&self) -> &'static [HostStage] {
+        self.record.stages()
+    }
+}
+
+/// Returns the first 64 bits of the SHA-256 digest.
+fn digest(text: &str) -> u64 {
+    let digest = Sha256::digest(text);
+    digest.iter().take(8).fold(0, |number, byte| (number << 8) | u64::from(*byte))
+}
+
+impl Inventory {
+    /// Returns a host with the parts of its reports that an `Agent` resource shows. Returns `None` if the host does not
+    /// exist.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails, or if a stored report is damaged.
+    pub fn host_details(&self, key: HostKey) -> BoxFuture<'_, Result<Option<HostDetails>, Error>> {
+        Box::pin(async move {
+            let read = |reads: ReadSet| async move {
+                let found = key.find_any(&reads).await?;
+                let Some(stored) = found.filter(|host| host.record.deleted_at.is_none()) else {
+                    return Ok((Change::new(), None));
+                };
+                let reports = reads.reports(&stored, DETAILED).await?;
+                // This read notices if the host changed after the first one. Then both are repeated.
+                key.find_any(&reads).await?;
+                Ok((Change::new(), Some(HostDetails::new(stored, reports)?)))
+            };
+            self.records().change(read).await
+        })
+    }
+
+    /// Returns the details of all hosts of an infra-env, in the order of their creation. They are read page by page while
+    /// the caller reads the stream. The first item is an error if the infra-env does not exist.
+    pub fn hosts_details(&self, infra_env: InfraEnvId) -> BoxStream<'static, Result<HostDetails, Error>> {
+        let hosts = stored_hosts(self, HostQuery::of_infra_env(infra_env), DETAILED);
+        hosts.and_then(|(host, reports)| std::future::ready(HostDetails::new(host, reports))).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assisted::step::StepType;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::id::HostId;
+    use crate::service::hosts::registration::Registration;
+    use crate::service::test_inventory::{INVENTORY_REPORT, TestInventory, register_host, reply};
+
+    const NTP: &str = r#"{"ntp_sources": [{"source_name": "ntp.example.com", "source_state": "synced"}]}"#;
+
+    #[tokio::test]
+    async fn details_are_what_the_api_shows() {
+        let test = TestInventory::open().await;
+        let inventory = &test.inventory;
+        let key = register_host(inventory).await;
+        let details = inventory.host_details(key).await.unwrap().unwrap();
+        assert!(details.inventory().unwrap().is_none() && details.ntp_sources().unwrap().is_empty());
+        let before = details.version;
+        reply(inventory, key, StepType::Inventory, INVENTORY_REPORT).await;
+        reply(inventory, key, StepType::NtpSynchronizer, NTP).await;
+        let details = inventory.host_details(key).await.unwrap().unwrap();
+        assert!(details.version.generation > before.generation && details.version.results != before.results);
+        let host = inventory.host(key).await.unwrap();
+        let shown = inventory.to_api_host(&host).await.unwrap();
+        assert_eq!(details.record, host);
+        assert_eq!(details.inventory_json(), shown.inventory);
+        assert_eq!(details.validations_json().unwrap(), shown.validations_info);
+        let report = details.inventory().unwrap().unwrap();
+        assert!(report.disks.iter().all(|disk| disk.installation_eligibility.eligible), "{report:?}");
+        assert_eq!(details.ntp_sources().unwrap()[0].source_name.as_str(), "ntp.example.com");
+        let validations: Value = serde_json::from_str(&shown.validations_info).unwrap();
+        assert_eq!(details.validations["hardware"][0].id, validations["hardware"][0]["id"].as_str().unwrap());
+    }
+
+    #[tokio::test]
+    async fn version_changes_only_with_the_details() {
+        let test = TestInventory::open().await;
+        let inventory = &test.inventory;
+        let key = register_host(inventory).await;
+        reply(inventory, key, StepType::Inventory, INVENTORY_REPORT).await;
+        let version = async || inventory.host_details(key).await.unwrap().unwrap().version;
+        let before = version().await;
+        reply(inventory, key, StepType::Inventory, INVENTORY_REPORT).await;
+        assert_eq!(version().await, before);
+        reply(inventory, key, StepType::NtpSynchronizer, NTP).await;
+        assert_ne!(version().await, before);
+    }
+
+    #[tokio::test]
+    async fn all_hosts_of_an_infra_env_are_listed_without_deleted_ones() {
+        let test = TestInventory::open().await;
+        let inventory = &test.inventory;
+        let first = register_host(inventory).await;
+        let mut expected = vec![first.host_id];
+        for _ in 0..3 {
+            let key = HostKey { host_id: HostId::fresh(), ..first };
+            let registration = Registration { key, agent_version: String::new(), request: None };
+            inventory.register_host(&registration).await.unwrap();
+            expected.push(key.host_id);
+        }
+        register_host(inventory).await;
+        let deleted = HostKey { host_id: expected.remove(2), ..first };
+        inventory.deregister_host(deleted, None).await.unwrap();
+        let listed: Vec<_> = inventory.hosts_details(first.infra_env_id).try_collect().await.unwrap();
+        assert_eq!(listed.iter().map(|host| host.record.id).collect::<Vec<_>>(), expected);
+        assert_eq!(inventory.host_details(first).await.unwrap().unwrap(), listed[0]);
+        assert_eq!(inventory.host_details(deleted).await.unwrap(), None);
+        let mut unknown = inventory.hosts_details(InfraEnvId::fresh());
+        assert!(unknown.next().await.unwrap().is_err());
+    }
+}
