@@ -1,3 +1,4 @@
 //! Controllers that drive the inventory from custom resources of the Assisted Installer.
 
 pub mod crds;
+pub mod label_value;
