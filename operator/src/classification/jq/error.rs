@@ -1,0 +1,51 @@
+//! Reasons why a query has no result.
+
+use super::value::{Limit, Stop, Value};
+
+/// Maximum length of the text of a query, in bytes.
+pub const MAX_QUERY: usize = 8 * 1024;
+
+/// A reason why a query has no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueryError {
+    /// The text is too long.
+    #[error("query is {0} bytes long, the maximum is {MAX_QUERY}")]
+    Length(usize),
+    /// The text is not a jq query, or not one that is supported.
+    #[error("{0}")]
+    Syntax(String),
+    /// The evaluation failed.
+    #[error("query failed: {0}")]
+    Evaluation(String),
+    /// The evaluation exceeds a bound.
+    #[error("query {0}")]
+    Limit(Limit),
+    /// The query yields no result.
+    #[error("query yields no result")]
+    NoResult,
+    /// The query yields more than one result.
+    #[error("query yields more than one result")]
+    SeveralResults,
+    /// The operating system has no resources for a thread.
+    #[error("cannot start a thread for the query")]
+    Thread,
+}
+
+pub(super) fn query_error(stop: Stop) -> QueryError {
+    match stop {
+        Stop::Error(Value::Text(text)) => QueryError::Evaluation(shortened(&text)),
+        Stop::Error(value) => QueryError::Evaluation(shortened(&value.to_json())),
+        Stop::Limit(limit) => QueryError::Limit(limit),
+        Stop::Break(_) | Stop::Consumer => QueryError::Evaluation("break".to_owned()),
+    }
+}
+
+/// Returns the start of a text for a message.
+fn shortened(text: &str) -> String {
+    const MAX: usize = 200;
+    match text.char_indices().nth(MAX) {
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or(text)),
+        None => text.to_owned(),
+    }
+}
