@@ -71,6 +71,7 @@ mod plan_file;
 mod rendered;
 #[cfg(feature = "http")]
 pub mod representation;
+mod revision;
 mod version;
 
 pub use builder::InputsBuilder;
@@ -89,4 +90,5 @@ pub use inputs::{Inputs, newest_spec};
 pub use packed::{BaseContext, PackedConfig};
 pub use plan_file::{ImageIdentity, PlanFile, PlanFileError};
 pub use rendered::RenderedConfig;
+pub use revision::{BaseImageEntry, ImageRevision, InvalidRevision};
 pub use version::{InvalidVersion, OpenshiftVersion};

@@ -148,7 +148,7 @@ impl PackedConfig {
         if operations.is_empty() { edits } else { edits.kargs(KargsEdit::Current(operations)) }
     }
 
-    fn kargs_operations(&self) -> KargsOperations {
+    pub(crate) fn kargs_operations(&self) -> KargsOperations {
         let mut operations = KargsOperations::default();
         for change in self.kernel_arguments.changes() {
             let value = change.value().to_owned();

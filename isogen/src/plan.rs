@@ -94,7 +94,7 @@ const HASH_BUFFER_LEN: usize = 1 << 20;
 
 /// Version of the layout rules. It is part of every [identity](Plan::identity), so that changed rules change
 /// identities.
-const PLAN_VERSION: u8 = 1;
+pub const PLAN_VERSION: u8 = 1;
 
 /// The exact byte layout of one artifact. The [module documentation](self) describes its properties.
 #[derive(Debug, Clone)]

@@ -136,18 +136,29 @@ impl NetworkBoot {
         self.url(&format!("/images/{}/pxe-initrd", self.infra_env), self.credential.as_ref())
     }
 
+    /// Returns the URL of one revision of the initrd. With a credential, the URL is a secret.
+    #[must_use]
+    pub fn initrd_url_at_revision(&self, revision: impl fmt::Display) -> String {
+        self.url(&format!("/images/{}/{revision}/pxe-initrd", self.infra_env), self.credential.as_ref())
+    }
+
+    /// Returns the URLs of the files that the script boots.
+    #[must_use]
+    pub fn files(&self) -> BootFiles {
+        BootFiles {
+            kernel: self.url("/boot-artifacts/kernel", None),
+            initrd: self.initrd_url(),
+            rootfs: self.url("/boot-artifacts/rootfs", None),
+        }
+    }
+
     /// Returns the boot script.
     ///
     /// # Errors
     ///
     /// Returns an error if iPXE would change a kernel argument.
     pub fn script(&self) -> Result<String, InputError> {
-        let files = BootFiles {
-            kernel: self.url("/boot-artifacts/kernel", None),
-            initrd: self.initrd_url(),
-            rootfs: self.url("/boot-artifacts/rootfs", None),
-        };
-        files.script(&self.kernel_arguments)
+        self.files().script(&self.kernel_arguments)
     }
 
     /// Returns a URL of the image service. Parameters are in the order of their names, because signatures require it.
