@@ -113,6 +113,7 @@ impl ImageInputs for Operator {
         let id = infra_env.inputs.infra_env().id.as_str().parse();
         match id.map(|id| self.find(id)) {
             Ok(Ok(found)) if found.revision == infra_env.revision => Currency::Current,
+            Ok(Ok(_)) => Currency::Changed,
             _ => Currency::Outdated,
         }
     }

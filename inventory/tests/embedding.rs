@@ -103,7 +103,7 @@ async fn records_are_shown_as_in_responses() {
 
     let record = inventory.infra_env(infra_env).await.unwrap();
     let shown = site.get(&format!("infra-envs/{infra_env}")).await;
-    assert_same(inventory.to_api_infra_env(&record).unwrap(), &shown);
+    assert_same(inventory.to_api_infra_env(&record).await.unwrap(), &shown);
 
     let record = inventory.host(host).await.unwrap();
     let shown = site.get(&format!("infra-envs/{infra_env}/hosts/{}", host.host_id)).await;

@@ -398,12 +398,13 @@ struct RequestProbe {
 impl RequestProbe {
     /// Creates a request to a route, with ids in its path or query.
     fn new(route: &RouteAccess, ids: &[(&str, &str)]) -> Self {
-        const OTHERS: [(&str, &str); 9] = [
+        const OTHERS: [(&str, &str); 10] = [
             ("openshift_version", "4.18"),
             ("cpu_architecture", "x86_64"),
             ("version", "4.18"),
             ("architecture", "x86_64"),
             ("file", "full.iso"),
+            ("revision", "0123456789abcdef"),
             ("machine", "52:54:00:00:00:01"),
             ("validation_id", "container-images-available"),
             ("operator_name", "lvm"),
@@ -574,13 +575,14 @@ fn accepted_token(kind: AuthKind) -> Option<RequestToken> {
 }
 
 /// The path parameters that are neither ids nor tokens.
-const OTHER_PARAMETERS: [&str; 8] = [
+const OTHER_PARAMETERS: [&str; 9] = [
     "architecture",
     "cpu_architecture",
     "file",
     "machine",
     "openshift_version",
     "operator_name",
+    "revision",
     "validation_id",
     "version",
 ];

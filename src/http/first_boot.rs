@@ -7,6 +7,7 @@ use axum::extract::Request;
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use discovery::ImageRevision;
 use uuid::Uuid;
 
 use super::listener::{AllowedRequests, Peer};
@@ -42,12 +43,18 @@ fn is_for_first_boot(request: &Request) -> bool {
         return short.rsplit_once('/').is_some_and(|(_, file)| BOOT_FILES.contains(&file));
     }
     if let Some(initrd) = path.strip_prefix("/images/") {
-        return initrd.strip_suffix("/pxe-initrd").is_some_and(is_lower_case_uuid);
+        return initrd.strip_suffix("/pxe-initrd").is_some_and(is_image_or_revision);
     }
     let script = path.strip_prefix(INFRA_ENVS).and_then(|path| path.strip_suffix("/downloads/files"));
     request.method() == Method::GET
         && script.is_some_and(is_lower_case_uuid)
         && Query::from_uri(request.uri()).text("file_name") == Some("ipxe-script")
+}
+
+/// Returns `true` if a path is the id of an infra-env, with or without a revision of its image.
+fn is_image_or_revision(path: &str) -> bool {
+    let (id, revision) = path.split_once('/').map_or((path, None), |(id, revision)| (id, Some(revision)));
+    is_lower_case_uuid(id) && revision.is_none_or(|text| text.parse::<ImageRevision>().is_ok())
 }
 
 /// Reports whether a path segment is an id. Only the lower-case form is one.
@@ -78,6 +85,7 @@ mod tests {
             "/boot-artifacts/kernel?version=4.18",
             "/boot-artifacts/rootfs?version=4.18",
             "/images/ID/pxe-initrd?version=4.18",
+            "/images/ID/0123456789abcdef/pxe-initrd?version=4.18",
             "/i/ID/script.ipxe",
             "/i/ID/rootfs",
             "/i/ID/52:54:00:00:00:01/initrd",
@@ -102,6 +110,8 @@ mod tests {
             ("GET", "/i/ID/boot-trace"),
             ("GET", "/i/ID/52:54:00:00:00:01/minimal.iso"),
             ("GET", "/images/ID/x/pxe-initrd"),
+            ("GET", "/images/ID/0123456789ABCDEF/pxe-initrd"),
+            ("GET", "/images/ID/0123456789abcdef/0123456789abcdef/pxe-initrd"),
             ("GET", "/byid/ID/4.18/x86_64/full.iso"),
             ("GET", "/byapikey/x/4.18/x86_64/pxe-initrd"),
             ("GET", "/api/assisted-install/v2/infra-envs"),

@@ -653,7 +653,8 @@ fn changed_key_changes_urls() {
     assert!(first.starts_with("apikey/"), "{first}");
     server.stop();
     let (server, user) = start("one");
-    assert_eq!(url(&server.request(&get, &user).json()), first);
+    // The images contain the port of the server, so only their token is the same.
+    assert_eq!(token(&url(&server.request(&get, &user).json())), token(&first));
     server.stop();
     let (server, user) = start("two");
     let second = url(&server.request(&get, &user).json());

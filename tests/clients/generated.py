@@ -70,7 +70,8 @@ call(installer.update_infra_env, infra_env_id, models.InfraEnvUpdateParams(addit
 expect(call(installer.get_infra_env, infra_env_id).additional_ntp_sources == "ntp.example.com", "its NTP sources")
 expect(len(call(installer.list_infra_envs)) == 1, "the list of infra-envs")
 url = call(installer.get_infra_env_download_url, infra_env_id).url
-expect(url == infra_env.download_url, url)
+expect(url == call(installer.get_infra_env, infra_env_id).download_url, url)
+expect(url != infra_env.download_url, "the URL of a changed image")
 config = call(installer.v2_download_infra_env_files, infra_env_id, "discovery.ign", _preload_content=False)
 expect(b'"ignition"' in config.data, "the discovery config")
 

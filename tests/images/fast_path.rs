@@ -55,9 +55,10 @@ impl KeepAliveConnection {
 fn fast_and_slow_path_give_the_same_responses() {
     run(async {
         let server = ImageTestServer::start_without_tokens().await;
-        let (_, id) = server.create_infra_env().await;
-        for file in ["full.iso", "minimal.iso", "initrd", "kernel"] {
-            let path = format!("/i/{id}/{file}");
+        let (made, id) = server.create_infra_env().await;
+        let files = ["full.iso", "minimal.iso", "initrd", "kernel"].map(|file| format!("/i/{id}/{file}"));
+        let of_revision = made["download_url"].as_str().unwrap().strip_prefix(&server.base).unwrap();
+        for path in files.into_iter().chain([of_revision.to_owned()]) {
             let image = server.get_bytes(&path).await;
             let mut connection = KeepAliveConnection::open(&server, &path).await;
             let len = image.len();
@@ -92,13 +93,13 @@ fn fast_and_slow_path_give_the_same_responses() {
             for range in ranges {
                 let long = connection.get(&format!("Range: {range}\r\n{LONG}")).await;
                 let short = connection.get(&format!("Range: {range}\r\n")).await;
-                assert_eq!(long.head, short.head, "{file}: {range}");
-                assert!(long.body == short.body, "{file}: {range}");
+                assert_eq!(long.head, short.head, "{path}: {range}");
+                assert!(long.body == short.body, "{path}: {range}");
                 if let Some((first, last)) = short.head.iter().find_map(|line| {
                     line.strip_prefix("content-range: bytes ")?.split_once('/')?.0.split_once('-')
                 }) {
                     let [first, last]: [usize; 2] = [first, last].map(|at| at.parse().unwrap());
-                    assert!(short.body == image[first..=last], "{file}: {range}");
+                    assert!(short.body == image[first..=last], "{path}: {range}");
                 }
             }
         }

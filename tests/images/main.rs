@@ -21,6 +21,7 @@ mod outage;
 mod own_postgres;
 mod replicas;
 mod request_slots;
+mod revisions;
 #[path = "../support/schemathesis.rs"]
 mod schemathesis;
 #[path = "../support/skip.rs"]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::service::{IMAGE_SERVICE, PULL_SECRET, TestService, on_each_database, send_request};
+use crate::service::{PULL_SECRET, TestService, on_each_database, send_request};
 
 struct TranscriptRow {
     says: &'static str,
@@ -108,7 +108,6 @@ fn infra_env_rows() -> Vec<TranscriptRow> {
         "created_at": "<time>", "updated_at": "<time>", "download_url": "<text>", "cpu_architecture": "x86_64",
     });
     let body = json!({"name": "demo", "pull_secret": PULL_SECRET, "openshift_version": "4.18", "cluster_id": "{cluster}"});
-    let url = format!("{IMAGE_SERVICE}/byid/{{infra_env}}/4.18/x86_64/minimal.iso");
     vec![
         transcript_row("an infra-env is made", Method::POST, "/v2/infra-envs", body, 201, shown),
         transcript_row(
@@ -133,7 +132,7 @@ fn infra_env_rows() -> Vec<TranscriptRow> {
             "/v2/infra-envs/{infra_env}",
             json!({"image_type": "minimal-iso", "kernel_arguments": [{"operation": "append", "value": "quiet"}]}),
             201,
-            json!({"type": "minimal-iso", "download_url": url, "kernel_arguments": r#"[{"operation":"append","value":"quiet"}]"#}),
+            json!({"type": "minimal-iso", "download_url": "<image_url>", "kernel_arguments": r#"[{"operation":"append","value":"quiet"}]"#}),
         ),
         transcript_row(
             "its image has a URL",
@@ -141,7 +140,7 @@ fn infra_env_rows() -> Vec<TranscriptRow> {
             "/v2/infra-envs/{infra_env}/downloads/image-url",
             Value::Null,
             200,
-            json!({"url": url, "expires_at": "0001-01-01T00:00:00.000Z"}),
+            json!({"url": "{image_url}", "expires_at": "0001-01-01T00:00:00.000Z"}),
         ),
         transcript_row(
             "its config is downloaded",

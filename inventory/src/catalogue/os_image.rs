@@ -1,9 +1,12 @@
 //! The catalogue of images and releases, in the Assisted Installer's formats of `OS_IMAGES`, `RELEASE_IMAGES` and
 //! `IGNORED_OPENSHIFT_VERSIONS`.
 
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
 use assisted::architecture::{CpuArchitecture, ImageType};
+use discovery::BaseImageEntry;
+use ignition::discovery::{HttpUrl, InputError};
 use isogen::Digest;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -49,6 +52,29 @@ impl OsImage {
         })
     }
 
+    /// Returns the URL of its root file system on a server of images.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if its version cannot be part of a URL.
+    pub fn rootfs_url(&self, image_service: &HttpUrl) -> Result<HttpUrl, InputError> {
+        let base = image_service.as_str().trim_end_matches('/');
+        let Self { cpu_architecture, version, .. } = self;
+        let url = format!("{base}/boot-artifacts/rootfs?arch={cpu_architecture}&version={version}");
+        HttpUrl::parse("rootfs_url", &url)
+    }
+
+    /// Returns what the revisions of images depend on.
+    #[must_use]
+    pub fn revision_entry(&self) -> BaseImageEntry<'_> {
+        BaseImageEntry {
+            version: &self.version,
+            architecture: self.cpu_architecture.as_str(),
+            url: &self.url,
+            sha256: self.sha256,
+        }
+    }
+
     /// Returns whether the version is safe as a part of a file name.
     #[must_use]
     pub fn has_safe_version(&self) -> bool {
@@ -56,6 +82,23 @@ impl OsImage {
         let len = self.version.len();
         (1..=MAX_IMAGE_VERSION_LEN).contains(&len) && self.version.bytes().all(is_harmless)
     }
+}
+
+/// Returns the base image that a version in the URL of an image selects: the one with exactly this version, otherwise the
+/// one for this OpenShift version. Disconnected ISOs have separate base images.
+pub fn os_image_in_url<'a, T: Borrow<OsImage>>(
+    images: &'a [T],
+    (version, architecture): (&str, CpuArchitecture),
+    image_type: ImageType,
+) -> Option<&'a T> {
+    let matching = || {
+        images.iter().filter(move |image| {
+            let image: &OsImage = (*image).borrow();
+            image.cpu_architecture == architecture && image.image_type == image_type
+        })
+    };
+    let by_own = matching().find(|image| (*image).borrow().version == version);
+    by_own.or_else(|| matching().find(|image| (*image).borrow().openshift_version == version))
 }
 
 /// Reads the text of a version.

@@ -5,6 +5,7 @@ pub(crate) mod event;
 pub(crate) mod inputs;
 mod owner;
 pub(crate) mod record;
+pub(crate) mod revisions;
 pub(crate) mod static_network;
 pub(crate) mod urls;
 

@@ -1,20 +1,23 @@
 //! URLs of an infra-env's images and files.
 
+use discovery::ImageRevision;
 use ignition::discovery::HttpUrl;
 
 use super::record::InfraEnvRecord;
 use crate::Settings;
 
-/// Returns the URL of an infra-env's image. It is short, has no query and ends in `.iso`, because the firmware of
-/// servers requires that.
-pub(crate) fn image(record: &InfraEnvRecord, settings: &Settings) -> String {
+/// Returns the URL of an infra-env's image: of one revision, or of the current image. It is short, has no query and ends
+/// in `.iso`, because the firmware of servers requires that.
+pub(crate) fn image(record: &InfraEnvRecord, revision: Option<ImageRevision>, settings: &Settings) -> String {
     let place = match record.url_token.reveal() {
         "" => format!("byid/{}", record.id),
         token => format!("byapikey/{token}"),
     };
     let (version, architecture) = (&record.image.os_image, record.cpu_architecture);
     let file = record.image.image_type.file_name();
-    join_url(&settings.image_service_base_url, &format!("{place}/{version}/{architecture}/{file}"))
+    let revision = revision.map(|revision| format!("{revision}/")).unwrap_or_default();
+    let path = format!("{place}/{version}/{architecture}/{revision}{file}");
+    join_url(&settings.image_service_base_url, &path)
 }
 
 /// Returns the URL of a file of an infra-env. Query parameters are sorted by name.
@@ -24,11 +27,7 @@ pub(crate) fn file(
     ipxe_script_type: Option<&str>,
     settings: &Settings,
 ) -> String {
-    let mut query = String::new();
-    if !record.url_token.is_empty() {
-        query = format!("api_key={}&", record.url_token.reveal());
-    }
-    query.push_str(&format!("file_name={file_name}"));
+    let mut query = format!("{}file_name={file_name}", api_key(record));
     if let Some(kind) = ipxe_script_type {
         query.push_str(&format!("&ipxe_script_type={kind}"));
     }
@@ -38,6 +37,25 @@ pub(crate) fn file(
         record.id
     );
     join_url(&settings.service_base_url, &path)
+}
+
+/// Returns the URL of the events of an infra-env.
+pub(crate) fn events(record: &InfraEnvRecord, settings: &Settings) -> String {
+    let path = format!(
+        "{}/v2/events?{}infra_env_id={}",
+        Settings::API.trim_start_matches('/'),
+        api_key(record),
+        record.id
+    );
+    join_url(&settings.service_base_url, &path)
+}
+
+/// Returns the parameter with the token of an infra-env, if it has one.
+fn api_key(record: &InfraEnvRecord) -> String {
+    match record.url_token.reveal() {
+        "" => String::new(),
+        token => format!("api_key={token}&"),
+    }
 }
 
 fn join_url(base: &HttpUrl, path: &str) -> String {

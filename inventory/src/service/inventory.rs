@@ -19,6 +19,7 @@ use crate::cluster::AssessmentRecord;
 use crate::files::FileStore;
 use crate::host::HostRecord;
 use crate::infra_env::InfraEnvRecord;
+use crate::infra_env::revisions::RevisionCache;
 use crate::journal::Journal;
 use crate::request_id::RequestId;
 use crate::settings::Settings;
@@ -38,6 +39,7 @@ struct InventoryParts {
     assessment_basis: String,
     policy: Policy,
     keyfiles: KeyfileCache,
+    image_revisions: RevisionCache,
     infra_env_cache: RecordCache<InfraEnvRecord>,
     host_cache: RecordCache<HostRecord>,
     assessment_cache: RecordCache<AssessmentRecord>,
@@ -75,6 +77,7 @@ impl Inventory {
             settings,
             policy,
             keyfiles,
+            image_revisions: RevisionCache::default(),
             infra_env_cache,
             host_cache,
             assessment_cache,
@@ -169,6 +172,11 @@ impl Inventory {
     /// Returns the cache of generated network files.
     pub(crate) fn keyfiles(&self) -> &KeyfileCache {
         &self.0.keyfiles
+    }
+
+    /// Returns the cache of the revisions of images.
+    pub(crate) fn image_revisions(&self) -> &RevisionCache {
+        &self.0.image_revisions
     }
 
     /// Returns the id of this process in the lease of the leader.

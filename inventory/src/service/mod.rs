@@ -34,7 +34,7 @@ pub use clusters::ClusterQuery;
 pub use events::{EventListQuery, EventSubject, SelectedEvents};
 pub use hosts::details::{HostDetails, HostVersion};
 pub use hosts::list::{HostQuery, HostStream};
-pub use infra_envs::{Ensured, InfraEnvQuery, PreflightFindings};
+pub use infra_envs::{Ensured, ImageUrls, InfraEnvQuery, PreflightFindings};
 pub use inventory::Inventory;
 pub use leadership::Leadership;
 pub(crate) use lease::LEASE_DURATION;

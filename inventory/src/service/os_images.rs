@@ -9,6 +9,7 @@ use isogen::Digest;
 use crate::Inventory;
 use crate::catalogue::{
     Catalogue, CatalogueError, CpuArchitecture, ImageType, MAX_IMAGE_VERSION_LEN, OsImage, Version,
+    os_image_in_url,
 };
 use crate::error::Error;
 use crate::infra_env::InfraEnvRecord;
@@ -61,6 +62,27 @@ impl Inventory {
             // A catalogue that is read from a list or the database has only valid versions.
             CatalogueError::InvalidVersion { .. } => Error::broken(error),
             error => Error::invalid(error.to_string()),
+        })
+    }
+
+    /// Returns the base image that a version in the URL of an image selects.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if no base image has this version, or if the database fails.
+    pub(crate) async fn os_image_in_url(
+        &self,
+        version: (&str, CpuArchitecture),
+        image_type: ImageType,
+    ) -> Result<OsImage, Error> {
+        // An added image never takes the place of one of the catalogue.
+        if let Some(image) = os_image_in_url(self.catalogue().os_images(), version, image_type) {
+            return Ok(image.clone());
+        }
+        let added = self.added_images().await?;
+        os_image_in_url(&added, version, image_type).cloned().ok_or_else(|| {
+            let (version, architecture) = version;
+            Error::not_found(format!("no base image of version {version} for architecture {architecture}"))
         })
     }
 

@@ -21,11 +21,15 @@ const HEADERS: [(&str, &str); 6] = [
 ];
 
 /// Status and description of the refusals.
-const REFUSALS: [(&str, &str); 8] = [
+const REFUSALS: [(&str, &str); 9] = [
     ("400", "A value in the request is invalid."),
     ("401", "The request has no valid token for the infra-env."),
     ("404", "The infra-env, the base image or the file does not exist."),
     ("409", "The state of the infra-env does not allow the operation."),
+    (
+        "410",
+        "The revision in the URL is no longer available; the message contains the URL of the current image.",
+    ),
     ("412", "The file does not match `If-Match` or `If-Unmodified-Since`."),
     ("416", "The requested range is outside the file."),
     ("500", "The service failed; its log has the cause."),
@@ -48,6 +52,32 @@ pub(super) struct FileHeaders;
 impl IntoParams for FileHeaders {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
         HEADERS.map(|named| parameter(ParameterIn::Header, Required::False, named)).into()
+    }
+}
+
+/// The path parameter that selects a revision of an image.
+const REVISION: (&str, &str) = (
+    "revision",
+    "Revision of the image, as in `download_url`: 16 hexadecimal digits. The response has the bytes of that revision only",
+);
+
+/// The parameters of a request for a revision of an image of a version that the path names.
+pub(super) struct FileOfRevision;
+
+impl IntoParams for FileOfRevision {
+    fn into_params(of: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let revision = parameter(ParameterIn::Path, Required::True, REVISION);
+        FileOfVersion::into_params(of).into_iter().chain([revision]).collect()
+    }
+}
+
+/// The parameters of a request for a revision of a file of a version that the query names.
+pub(super) struct RevisionWithVersionInQuery;
+
+impl IntoParams for RevisionWithVersionInQuery {
+    fn into_params(of: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let revision = parameter(ParameterIn::Path, Required::True, REVISION);
+        VersionInQuery::into_params(of).into_iter().chain([revision]).collect()
     }
 }
 
@@ -91,6 +121,15 @@ pub(super) struct FileResponses;
 
 impl IntoResponses for FileResponses {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
+        references(|status| status != "410")
+    }
+}
+
+/// The responses to a request for a revision of a file.
+pub(super) struct RevisionResponses;
+
+impl IntoResponses for RevisionResponses {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
         references(|_| true)
     }
 }
@@ -100,7 +139,7 @@ pub(super) struct Refusals;
 
 impl IntoResponses for Refusals {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        references(|status| !["200", "206", "304", "412", "416"].contains(&status))
+        references(|status| !["200", "206", "304", "410", "412", "416"].contains(&status))
     }
 }
 

@@ -71,6 +71,7 @@ impl ImageInputs for EmbeddedInputs {
     fn currency(&self, state: &SnapshotState) -> Currency {
         match Self::served(state) {
             Ok(served) if self.inventory.is_current(served) => Currency::Current,
+            Ok(served) if !self.inventory.is_removed(served) => Currency::Changed,
             _ => Currency::Outdated,
         }
     }

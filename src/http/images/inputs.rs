@@ -70,7 +70,9 @@ impl InfraEnvSnapshot {
 pub enum Currency {
     /// The infra-env is unchanged. For half a second, ranges of its image are answered without asking the source again.
     Current,
-    /// The infra-env was changed or removed. Its plan is not kept.
+    /// The infra-env was changed, and not removed. Its plan is kept for URLs with its revision.
+    Changed,
+    /// The infra-env was removed, or changed in an unknown way. Its plan is not kept.
     Outdated,
     /// Only a new snapshot can tell.
     Unknown,

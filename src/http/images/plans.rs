@@ -1,8 +1,11 @@
 //! A cache of the plans of recently requested images.
 //!
 //! A plan leaves the cache with its infra-env, and with its base image: a plan keeps the file of its base image open,
-//! and the space of a deleted file is free only after that. Responses that are being sent keep their plans.
+//! and the space of a deleted file is free only after that. Responses that are being sent keep their plans. A change of
+//! the infra-env does not remove a plan: a client that reads ranges of the old revision gets its bytes as long as the
+//! cache has room for the plan.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ignition::network::MacAddr;
@@ -14,6 +17,7 @@ use super::artifact::{Artifact, BaseImageFile};
 use super::shared_digest::SharedDigest;
 use crate::http::content::ServedFile;
 use crate::images::library::{BaseImageId, OpenBaseImage};
+use discovery::ImageRevision;
 use inventory::api::ApiError;
 use inventory::id::InfraEnvId;
 
@@ -23,6 +27,24 @@ pub(super) struct PlanKey {
     pub(super) what: PlanKind,
     pub(super) revision: Option<(InfraEnvId, Arc<str>)>,
     pub(super) base: BaseImageId,
+}
+
+/// The key of a plan by its content: the file, the infra-env, the revision of the image, and the base image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct RevisionKey {
+    pub(super) what: PlanKind,
+    pub(super) infra_env: InfraEnvId,
+    pub(super) revision: ImageRevision,
+    pub(super) base: BaseImageId,
+}
+
+impl PlanKey {
+    /// Returns the key by content of its plan, if the plan is of an infra-env.
+    fn with_content(&self, revision: Option<ImageRevision>) -> Option<RevisionKey> {
+        let (infra_env, _) = self.revision.as_ref()?;
+        let (what, base) = (self.what, self.base);
+        Some(RevisionKey { what, infra_env: *infra_env, revision: revision?, base })
+    }
 }
 
 /// The file that a plan describes.
@@ -58,6 +80,8 @@ pub(super) struct PlannedFile {
     pub(super) what: PlanKind,
     pub(super) base: Arc<BaseImage>,
     pub(super) content: ServedFile,
+    /// The revision of the image that it was made of. `None` for a file of the base image.
+    pub(super) revision: Option<ImageRevision>,
     /// The number of bytes in memory that no other plan shares.
     pub(super) memory_bytes: usize,
     /// The digest of all bytes, once it was requested.
@@ -76,32 +100,43 @@ const ENTRY_OVERHEAD: usize = 1024;
 #[derive(Debug)]
 struct PlanCache {
     entries: LruCache<PlanKey, PlanEntry>,
+    /// The entries by content. If several have the same content, the latest.
+    by_content: HashMap<RevisionKey, PlanKey>,
     bytes: usize,
 }
 
 /// The plan of an entry, once it is made.
 type PlanCell = Arc<OnceCell<Arc<PlannedFile>>>;
 
+/// The size of an entry, and its key by content if it has one.
+#[derive(Clone, Copy, Debug)]
+struct PlanSize {
+    bytes: usize,
+    content: Option<RevisionKey>,
+}
+
 #[derive(Debug, Default)]
 struct PlanEntry {
     cell: PlanCell,
     bytes: usize,
+    content: Option<RevisionKey>,
 }
 
 impl Default for SharedPlanCache {
     fn default() -> Self {
-        Self(Mutex::new(PlanCache { entries: LruCache::unbounded(), bytes: 0 }))
+        let (entries, by_content) = (LruCache::unbounded(), HashMap::new());
+        Self(Mutex::new(PlanCache { entries, by_content, bytes: 0 }))
     }
 }
 
 impl SharedPlanCache {
     /// Returns the plan for a key. The first caller makes it, and concurrent callers wait for the result. A plan over a
-    /// base image that the library has released is made for this caller alone. A plan that is not current when it is
-    /// made leaves the cache.
+    /// base image that the library has released is made for this caller alone. A plan of an infra-env that was removed
+    /// before the plan is made leaves the cache.
     pub(super) async fn get(
         &self,
         (key, base): (PlanKey, &OpenBaseImage),
-        is_current: impl Fn() -> bool,
+        is_removed: impl Fn() -> bool,
         make: impl AsyncFnOnce() -> Result<PlannedFile, ApiError>,
     ) -> Result<Arc<PlannedFile>, ApiError> {
         // Checked under the lock: an image that is released later drops its plans after this one was added.
@@ -115,10 +150,13 @@ impl SharedPlanCache {
         let planned = cell.get_or_try_init(async || make().await.map(Arc::new)).await;
         match planned {
             Ok(planned) => {
-                let bytes = planned.memory_bytes + ENTRY_OVERHEAD;
-                drop(self.with_cache(|cache| cache.record_size((&key, &cell), bytes, MAX_BYTES)));
+                let size = PlanSize {
+                    bytes: planned.memory_bytes + ENTRY_OVERHEAD,
+                    content: key.with_content(planned.revision),
+                };
+                drop(self.with_cache(|cache| cache.record_size((&key, &cell), size, MAX_BYTES)));
                 // The infra-env may have been deleted before the entry was added.
-                if !is_current() {
+                if is_removed() {
                     drop(self.with_cache(|cache| cache.remove_cell(&key, &cell)));
                 }
                 Ok(Arc::clone(planned))
@@ -128,6 +166,14 @@ impl SharedPlanCache {
                 Err(refusal)
             }
         }
+    }
+
+    /// Returns the plan with some content, if the cache has it.
+    pub(super) fn find_content(&self, key: &RevisionKey) -> Option<Arc<PlannedFile>> {
+        self.with_cache(|cache| {
+            let key = cache.by_content.get(key)?;
+            cache.entries.get(key)?.cell.get().map(Arc::clone)
+        })
     }
 
     /// Drops the plans over a base image.
@@ -163,8 +209,18 @@ impl PlanCache {
 
     fn remove(&mut self, key: &PlanKey) -> Option<PlanEntry> {
         let removed = self.entries.pop(key)?;
-        self.bytes -= removed.bytes;
+        self.forget(key, &removed);
         Some(removed)
+    }
+
+    /// Accounts for an entry that has left the cache.
+    fn forget(&mut self, key: &PlanKey, removed: &PlanEntry) {
+        self.bytes -= removed.bytes;
+        if let Some(content) = &removed.content
+            && self.by_content.get(content) == Some(key)
+        {
+            self.by_content.remove(content);
+        }
     }
 
     /// Removes the entry of a cell. An entry that was evicted may have been replaced by another caller's, which stays.
@@ -178,28 +234,31 @@ impl PlanCache {
         if cell.initialized() { None } else { self.remove_cell(key, cell) }
     }
 
-    /// Records the size of the plan in a cell, unless its entry was removed or replaced. If the cache is too big,
-    /// removes and returns the least recently used plans.
+    /// Records the size and the content of the plan in a cell, unless its entry was removed or replaced. If the cache is
+    /// too big, removes and returns the least recently used plans.
     fn record_size(
         &mut self,
         (key, cell): (&PlanKey, &PlanCell),
-        bytes: usize,
+        size: PlanSize,
         most_bytes: usize,
     ) -> Vec<PlanEntry> {
         if let Some(entry) = self.entries.get_mut(key)
             && Arc::ptr_eq(&entry.cell, cell)
             && entry.bytes == 0
         {
-            entry.bytes = bytes;
-            self.bytes += bytes;
+            (entry.bytes, entry.content) = (size.bytes, size.content);
+            self.bytes += size.bytes;
+            if let Some(content) = size.content {
+                self.by_content.insert(content, key.clone());
+            }
         }
         let mut removed = Vec::new();
         // The plan itself is the most recently used one, so it stays.
         while self.bytes > most_bytes
             && self.entries.len() > 1
-            && let Some((_, entry)) = self.entries.pop_lru()
+            && let Some((key, entry)) = self.entries.pop_lru()
         {
-            self.bytes -= entry.bytes;
+            self.forget(&key, &entry);
             removed.push(entry);
         }
         removed
@@ -219,6 +278,12 @@ mod tests {
         PlanKey { what: PlanKind::Image(Artifact::FullIso, None), revision, base: BASE }
     }
 
+    /// Returns the size of a plan whose content is as different as its key.
+    fn plan_size(key: &PlanKey, bytes: usize) -> PlanSize {
+        let number = key.revision.as_ref().map(|(_, revision)| format!("{revision:0>16}").parse().unwrap());
+        PlanSize { bytes, content: key.with_content(number) }
+    }
+
     #[test]
     fn plans_are_dropped_with_their_base_image_and_infra_env() {
         let plans = SharedPlanCache::default();
@@ -236,13 +301,15 @@ mod tests {
             for key in &keys {
                 plans.with_cache(|cache| {
                     let cell = cache.plan_cell(key);
-                    cache.record_size((key, &cell), 100, MAX_BYTES);
+                    cache.record_size((key, &cell), plan_size(key, 100), MAX_BYTES);
                 });
             }
         };
         let kept = || {
             plans.with_cache(|cache| {
                 assert_eq!(cache.bytes, 100 * cache.entries.len());
+                let with_content = cache.entries.iter().filter(|(key, _)| key.revision.is_some()).count();
+                assert_eq!(cache.by_content.len(), with_content);
                 keys.iter().map(|key| cache.entries.contains(key)).collect::<Vec<_>>()
             })
         };
@@ -262,7 +329,8 @@ mod tests {
                 let cell = cache.plan_cell(&plan_key(number));
                 // A request for the first plan in between.
                 cache.entries.get(&plan_key(0));
-                cache.record_size((&plan_key(number), &cell), bytes, 350);
+                let key = plan_key(number);
+                cache.record_size((&key, &cell), plan_size(&key, bytes), 350);
             };
             for number in 0..10 {
                 add(cache, number, 100);
@@ -270,12 +338,32 @@ mod tests {
             }
             let kept: Vec<usize> =
                 (0..10).filter(|number| cache.entries.contains(&plan_key(*number))).collect();
-            assert_eq!((kept, cache.bytes), (vec![0, 8, 9], 300));
+            assert_eq!((kept, cache.bytes, cache.by_content.len()), (vec![0, 8, 9], 300, 3));
             // A plan that is larger than the cache stays until the next one is made.
             add(cache, 10, 1000);
             assert_eq!((cache.entries.len(), cache.bytes), (1, 1000));
             add(cache, 11, 100);
             assert_eq!((cache.entries.len(), cache.bytes), (1, 100));
+        });
+    }
+
+    /// An infra-env that was changed and changed back has two plans of the same content.
+    #[test]
+    fn content_is_found_while_its_latest_plan_is_kept() {
+        let plans = SharedPlanCache::default();
+        let (first, second) = (plan_key(0), plan_key(1));
+        let size = plan_size(&first, 100);
+        plans.with_cache(|cache| {
+            for key in [&first, &second] {
+                let cell = cache.plan_cell(key);
+                cache.record_size((key, &cell), size, MAX_BYTES);
+            }
+            let content = size.content.unwrap();
+            assert_eq!(cache.by_content.get(&content), Some(&second));
+            cache.remove(&first);
+            assert_eq!(cache.by_content.get(&content), Some(&second));
+            cache.remove(&second);
+            assert_eq!(cache.by_content.get(&content), None);
         });
     }
 
@@ -288,10 +376,10 @@ mod tests {
             let first = cache.plan_cell(&key);
             cache.remove_all(|_| true);
             let second = cache.plan_cell(&key);
-            cache.record_size((&key, &first), 100, MAX_BYTES);
+            cache.record_size((&key, &first), plan_size(&key, 100), MAX_BYTES);
             cache.remove_unmade(&key, &first);
             assert_eq!((cache.entries.len(), cache.bytes), (1, 0));
-            cache.record_size((&key, &second), 200, MAX_BYTES);
+            cache.record_size((&key, &second), plan_size(&key, 200), MAX_BYTES);
             cache.remove_cell(&key, &first);
             assert_eq!((cache.entries.len(), cache.bytes), (1, 200));
             cache.remove_cell(&key, &second);

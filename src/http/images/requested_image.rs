@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Uri, Version};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use discovery::{ImageRevision, InvalidRevision};
 use ignition::network::MacAddr;
 
 use super::artifact::Artifact;
@@ -101,6 +102,33 @@ pub(super) struct RequestedImage {
     pub(super) access: ImageCredentials,
     /// Whether the request is for the digest of the image.
     pub(super) is_digest: bool,
+    /// The revision in the URL. Otherwise, the request is for the current image.
+    pub(super) revision: Option<RequestedRevision>,
+}
+
+/// The revision in a URL.
+#[derive(Debug)]
+pub(super) struct RequestedRevision {
+    pub(super) revision: ImageRevision,
+    pub(super) form: RevisionUrl,
+}
+
+/// The form of a URL with a revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RevisionUrl {
+    ById,
+    ByApiKey,
+    ByToken,
+    Initrd,
+}
+
+impl RequestedRevision {
+    /// Parses the revision in a URL.
+    pub(super) fn parse(text: &str, form: RevisionUrl) -> Result<Self, ApiError> {
+        let revision =
+            text.parse().map_err(|error: InvalidRevision| ApiError::not_found(error.to_string()))?;
+        Ok(Self { revision, form })
+    }
 }
 
 impl RequestedImage {
@@ -115,7 +143,20 @@ impl RequestedImage {
         let Some(known) = CpuArchitecture::from_name(&architecture) else {
             return Err(ApiError::not_found(format!("unknown architecture {architecture:?}")));
         };
-        Ok(Self { infra_env, artifact, machine: None, live_image: Some((version, known)), access, is_digest })
+        Ok(Self {
+            infra_env,
+            artifact,
+            machine: None,
+            live_image: Some((version, known)),
+            access,
+            is_digest,
+            revision: None,
+        })
+    }
+
+    /// Adds the revision in the URL.
+    pub(super) fn with_revision(self, revision: RequestedRevision) -> Self {
+        Self { revision: Some(revision), ..self }
     }
 
     /// Parses a long URL of the Assisted Image Service.
@@ -131,6 +172,7 @@ impl RequestedImage {
             live_image: Some(asked.base_image_version()?),
             access: asked.credentials(),
             is_digest: false,
+            revision: None,
         })
     }
 }

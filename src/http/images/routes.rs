@@ -9,13 +9,14 @@ use utoipa::OpenApi;
 use super::artifact::{Artifact, BaseImageFile, SCRIPT};
 use super::boot_trace::BootTrace;
 use super::description::{
-    FileHeaders, FileOfVersion, FileResponses, Refusals, VersionInQuery, add_responses,
+    FileHeaders, FileOfRevision, FileOfVersion, FileResponses, Refusals, RevisionResponses,
+    RevisionWithVersionInQuery, VersionInQuery, add_responses,
 };
 use super::inputs::ImageCredentials;
 use super::listing::InfraEnvFiles;
 use super::requested_image::{
-    ImageRequest, RequestedImage, infra_env_and_credentials, infra_env_in_token, no_such_file_error,
-    parse_infra_env_id, parse_mac, strip_digest_suffix,
+    ImageRequest, RequestedImage, RequestedRevision, RevisionUrl, infra_env_and_credentials,
+    infra_env_in_token, no_such_file_error, parse_infra_env_id, parse_mac, strip_digest_suffix,
 };
 use super::server::ImageServer;
 use crate::http::metrics::MEDIA_TYPE;
@@ -38,7 +39,8 @@ impl ImageServer {
 #[derive(OpenApi)]
 #[openapi(
     paths(
-        image_by_id, image_by_api_key, image_by_token, image_by_query, initrd, initrd_addrsize, boot_file, metrics,
+        image_by_id, image_by_id_and_revision, image_by_api_key, image_by_api_key_and_revision, image_by_token,
+        image_by_token_and_revision, image_by_query, initrd, initrd_of_revision, initrd_addrsize, boot_file, metrics,
         infra_env_files, boot_trace, infra_env_file, host_file
     ),
     tags((name = "images", description = "Images and other files that hosts boot from"))
@@ -62,12 +64,21 @@ fn routes() -> GuardedRouter<ImageServer> {
     let image = |path, ids| RouteAccess::image(path, NAMED, ids);
     let by_api_key_path = "/byapikey/{token}/{version}/{architecture}/{file}";
     let by_token_path = "/bytoken/{token}/{version}/{architecture}/{file}";
+    let api_key_revision_path = "/byapikey/{token}/{version}/{architecture}/{revision}/{file}";
+    let token_revision_path = "/bytoken/{token}/{version}/{architecture}/{revision}/{file}";
     GuardedRouter::new()
         .route(image("/byid/{id}/{version}/{architecture}/{file}", ID), image_by_id)
+        .route(image("/byid/{id}/{version}/{architecture}/{revision}/{file}", ID), image_by_id_and_revision)
         .route(RouteAccess::image(by_api_key_path, &[], API_KEY), image_by_api_key)
+        .route(RouteAccess::image(api_key_revision_path, &[], API_KEY), image_by_api_key_and_revision)
         .route(RouteAccess::image(by_token_path, &[AuthKind::Url], IMAGE_TOKEN), image_by_token)
+        .route(
+            RouteAccess::image(token_revision_path, &[AuthKind::Url], IMAGE_TOKEN),
+            image_by_token_and_revision,
+        )
         .route(image("/images/{id}", ID), image_by_query)
         .route(image("/images/{id}/pxe-initrd", ID), initrd)
+        .route(image("/images/{id}/{revision}/pxe-initrd", ID), initrd_of_revision)
         .route(image("/images/{id}/s390x-initrd-addrsize", ID), initrd_addrsize)
         .route(RouteAccess::open("/boot-artifacts/{file}"), boot_file)
         .route(RouteAccess::open("/metrics"), metrics)
@@ -105,6 +116,29 @@ async fn image_by_id(
     server.answer_image(&wanted, &asked).await
 }
 
+/// Downloads a revision of an image by the id of its infra-env
+#[utoipa::path(
+    get,
+    path = "/byid/{id}/{version}/{architecture}/{revision}/{file}",
+    operation_id = "DownloadImageRevisionById",
+    tag = "images",
+    params(
+        ("id" = String, Path, description = "Id of the infra-env, in lower case"),
+        FileOfRevision,
+    ),
+    responses(RevisionResponses)
+)]
+async fn image_by_id_and_revision(
+    State(server): State<ImageServer>,
+    Path((id, version, architecture, revision, file)): Path<(String, String, String, String, String)>,
+    asked: ImageRequest,
+) -> Result<Response, ApiError> {
+    let of = [version, architecture, file];
+    let wanted = RequestedImage::from_short_url(parse_infra_env_id(&id)?, of, asked.credentials())?;
+    let revision = RequestedRevision::parse(&revision, RevisionUrl::ById)?;
+    server.answer_image(&wanted.with_revision(revision), &asked).await
+}
+
 /// Downloads an image with the token of its infra-env in the path
 ///
 /// As in the Assisted Image Service.
@@ -124,13 +158,35 @@ async fn image_by_api_key(
     Path((token, version, architecture, file)): Path<(String, String, String, String)>,
     asked: ImageRequest,
 ) -> Result<Response, ApiError> {
-    let id = infra_env_in_token(&token)?;
-    let wanted = RequestedImage::from_short_url(
-        id,
-        [version, architecture, file],
-        ImageCredentials::ApiKey(Secret::new(token)),
-    )?;
+    let wanted = requested_by_api_key(token, [version, architecture, file])?;
     server.answer_image(&wanted, &asked).await
+}
+
+/// Downloads a revision of an image with the token of its infra-env in the path
+#[utoipa::path(
+    get,
+    path = "/byapikey/{token}/{version}/{architecture}/{revision}/{file}",
+    operation_id = "DownloadImageRevisionByApiKey",
+    tag = "images",
+    params(
+        ("token" = String, Path, description = "Token of the infra-env"),
+        FileOfRevision,
+    ),
+    responses(RevisionResponses)
+)]
+async fn image_by_api_key_and_revision(
+    State(server): State<ImageServer>,
+    Path((token, version, architecture, revision, file)): Path<(String, String, String, String, String)>,
+    asked: ImageRequest,
+) -> Result<Response, ApiError> {
+    let wanted = requested_by_api_key(token, [version, architecture, file])?;
+    let revision = RequestedRevision::parse(&revision, RevisionUrl::ByApiKey)?;
+    server.answer_image(&wanted.with_revision(revision), &asked).await
+}
+
+fn requested_by_api_key(token: String, of: [String; 3]) -> Result<RequestedImage, ApiError> {
+    let id = infra_env_in_token(&token)?;
+    RequestedImage::from_short_url(id, of, ImageCredentials::ApiKey(Secret::new(token)))
 }
 
 /// Downloads an image with an image token in the path
@@ -152,14 +208,44 @@ async fn image_by_token(
     Path((token, version, architecture, file)): Path<(String, String, String, String)>,
     asked: ImageRequest,
 ) -> Result<Response, ApiError> {
+    let wanted = requested_by_token(token, [version, architecture, file], &asked)?;
+    server.answer_image(&wanted, &asked).await
+}
+
+/// Downloads a revision of an image with an image token in the path
+#[utoipa::path(
+    get,
+    path = "/bytoken/{token}/{version}/{architecture}/{revision}/{file}",
+    operation_id = "DownloadImageRevisionByToken",
+    tag = "images",
+    params(
+        ("token" = String, Path, description = "Image token. The policy `local` does not accept it"),
+        FileOfRevision,
+    ),
+    responses(RevisionResponses)
+)]
+async fn image_by_token_and_revision(
+    State(server): State<ImageServer>,
+    Path((token, version, architecture, revision, file)): Path<(String, String, String, String, String)>,
+    asked: ImageRequest,
+) -> Result<Response, ApiError> {
+    let wanted = requested_by_token(token, [version, architecture, file], &asked)?;
+    let revision = RequestedRevision::parse(&revision, RevisionUrl::ByToken)?;
+    server.answer_image(&wanted.with_revision(revision), &asked).await
+}
+
+fn requested_by_token(
+    token: String,
+    of: [String; 3],
+    asked: &ImageRequest,
+) -> Result<RequestedImage, ApiError> {
     let id = infra_env_in_token(&token)?;
     // An `api_key` in the query takes precedence.
     let access = match asked.credentials() {
         ImageCredentials::ApiKey(key) => ImageCredentials::ApiKey(key),
         _ => ImageCredentials::ImageToken(Secret::new(token)),
     };
-    let wanted = RequestedImage::from_short_url(id, [version, architecture, file], access)?;
-    server.answer_image(&wanted, &asked).await
+    RequestedImage::from_short_url(id, of, access)
 }
 
 /// Downloads an image that the query selects
@@ -212,6 +298,28 @@ async fn initrd(
     asked: ImageRequest,
 ) -> Result<Response, ApiError> {
     server.answer_image(&RequestedImage::from_long_url(&id, Artifact::Initrd, &asked)?, &asked).await
+}
+
+/// Downloads a revision of the initrd for hosts that boot over the network
+#[utoipa::path(
+    get,
+    path = "/images/{id}/{revision}/pxe-initrd",
+    operation_id = "DownloadPxeInitrdRevision",
+    tag = "images",
+    params(
+        ("id" = String, Path, description = "Id of the infra-env, in lower case"),
+        RevisionWithVersionInQuery,
+    ),
+    responses(RevisionResponses)
+)]
+async fn initrd_of_revision(
+    State(server): State<ImageServer>,
+    Path((id, revision)): Path<(String, String)>,
+    asked: ImageRequest,
+) -> Result<Response, ApiError> {
+    let wanted = RequestedImage::from_long_url(&id, Artifact::Initrd, &asked)?;
+    let revision = RequestedRevision::parse(&revision, RevisionUrl::Initrd)?;
+    server.answer_image(&wanted.with_revision(revision), &asked).await
 }
 
 /// Downloads the load address and the size of the initrd on s390x
@@ -390,5 +498,5 @@ fn requested_image(
     access: ImageCredentials,
     is_digest: bool,
 ) -> RequestedImage {
-    RequestedImage { infra_env, artifact, machine: None, live_image: None, access, is_digest }
+    RequestedImage { infra_env, artifact, machine: None, live_image: None, access, is_digest, revision: None }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use ignition::discovery::{HttpUrl, InputError};
+use ignition::discovery::HttpUrl;
 
 use super::boot_trace::ReaderTraces;
 use super::inputs::{ImageInputs, SourceStatus};
@@ -13,7 +13,7 @@ use super::request_slots::RequestSlots;
 use crate::http::metrics::Metrics;
 use crate::images::library::Library;
 use inventory::api::ApiError;
-use inventory::catalogue::{CpuArchitecture, ImageType, OsImage};
+use inventory::catalogue::{CpuArchitecture, ImageType, OsImage, os_image_in_url};
 use inventory::id::InfraEnvId;
 
 /// The default time that a request waits for a base image.
@@ -106,34 +106,16 @@ impl ImageServer {
         &self.0.live_images
     }
 
-    /// Returns the base image that a version in a URL selects: the one with exactly this version, otherwise the one for
-    /// this OpenShift version. Disconnected ISOs have separate base images.
+    /// Returns the base image that a version in a URL selects.
     pub(super) fn os_image(
         &self,
         (version, architecture): (&str, CpuArchitecture),
         image_type: ImageType,
     ) -> Option<Arc<OsImage>> {
         let added = self.0.added_images.read().unwrap_or_else(PoisonError::into_inner);
-        let fits =
-            |image: &&Arc<OsImage>| image.cpu_architecture == architecture && image.image_type == image_type;
         // An added image never takes the place of one of the catalogue.
-        [&self.0.images, &*added].into_iter().find_map(|images| {
-            let images = || images.iter().filter(fits);
-            let by_own = images().find(|image| image.version == version);
-            by_own.or_else(|| images().find(|image| image.openshift_version == version)).map(Arc::clone)
-        })
-    }
-
-    /// Returns the URL of the root file system of a base image.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the version of the image cannot be part of a URL.
-    pub(super) fn rootfs_url(&self, image: &OsImage) -> Result<HttpUrl, InputError> {
-        let base = self.0.base_url.as_str().trim_end_matches('/');
-        let OsImage { cpu_architecture, version, .. } = image;
-        let url = format!("{base}/boot-artifacts/rootfs?arch={cpu_architecture}&version={version}");
-        HttpUrl::parse("rootfs_url", &url)
+        let mut lists = [&self.0.images, &*added].into_iter();
+        lists.find_map(|images| os_image_in_url(images, (version, architecture), image_type)).map(Arc::clone)
     }
 }
 

@@ -85,7 +85,11 @@ impl ImageServer {
         let image = image.ok_or_else(|| none((version, *architecture)))?;
         let base = self.base_image(&image, asked).await?;
         let of_machine = (wanted.artifact, wanted.machine);
-        let planned = self.planned_image((wanted.infra_env, &current), (&image, &base), of_machine).await?;
+        let infra_env = (wanted.infra_env, &current);
+        let planned = match &wanted.revision {
+            None => self.planned_image(infra_env, (&image, &base), of_machine).await?,
+            Some(of) => self.planned_revision((wanted, of), &current, (&image, &base)).await?,
+        };
         let of = Some((wanted.infra_env, current));
         self.send_planned_file(planned, wanted.is_digest, of, asked).await
     }
@@ -186,10 +190,10 @@ impl ImageServer {
         let what = PlanKind::Image(artifact, machine);
         let revision = Some((infra_env, Arc::clone(&current.revision)));
         let key = PlanKey { what, revision, base: base.id() };
-        let is_current = || self.0.inputs.currency(&current.state) != Currency::Outdated;
+        let is_removed = || self.0.inputs.currency(&current.state) == Currency::Outdated;
         self.0
             .plans
-            .get((key, base), is_current, async || {
+            .get((key, base), is_removed, async || {
                 let rendered = {
                     let _slot = self.1.acquire().await?;
                     self.0.inputs.render_config(current, artifact, machine).await?
@@ -204,8 +208,8 @@ impl ImageServer {
                     _ if rendered.network.is_empty() => None,
                     _ => base.nmstatectl().await.map_err(|error| cannot_make_error(&error))?,
                 };
-                let url = self.rootfs_url(image).map_err(|error| cannot_make_error(&error))?;
-                let image = Arc::clone(base.image());
+                let form = self.form(artifact, image).map_err(|error| cannot_make_error(&error))?;
+                let (entry, image) = (image.clone(), Arc::clone(base.image()));
                 let made = self.make_in_request_slot(move |cancel| {
                     let context = BaseContext { base: &image, nmstatectl: nmstatectl.as_ref() };
                     let packing = PackedConfig::new(&rendered)?;
@@ -213,21 +217,22 @@ impl ImageServer {
                         return Err(HostError::Cancelled.into());
                     }
                     let plan = match artifact {
-                        Artifact::FullIso | Artifact::DisconnectedIso => packing.full_iso(context)?,
-                        Artifact::MinimalIso => packing.minimal_iso(context, &url)?,
-                        Artifact::Initrd => packing.network_initrd(context)?,
                         Artifact::InitrdAddrsize => {
                             image.initrd_addrsize(packing.network_initrd(context)?.len())?
                         }
+                        _ => packing.plan(&form, context)?,
                     };
                     let program = nmstatectl.as_ref().map(PackedArchive::as_bytes);
                     let shared = image.shared_bytes(&plan) + program.map_or(0, |it| plan.bytes_within(it));
-                    Ok((plan.identity()?, plan, shared))
+                    // From the same archives as the plan, so that a URL with this revision never has other bytes.
+                    let revision = packing.revision(&form, &entry.revision_entry());
+                    Ok((plan.identity()?, plan, shared, revision))
                 });
-                let (identity, plan, shared) = made.await?;
+                let (identity, plan, shared, revision) = made.await?;
                 let saved_as = (artifact.media_type(), artifact.file_name(infra_env, architecture));
                 let made = wrap_plan((what, base), (plan, identity), Some(current.changed_at), saved_as)?;
-                Ok(PlannedFile { memory_bytes: made.memory_bytes - shared, ..made })
+                let memory_bytes = made.memory_bytes - shared;
+                Ok(PlannedFile { memory_bytes, revision: Some(revision), ..made })
             })
             .await
     }
@@ -241,10 +246,10 @@ impl ImageServer {
         let what = PlanKind::File(file);
         let key = PlanKey { what, revision: None, base: base.id() };
         // It is of no infra-env.
-        let is_current = || true;
+        let is_removed = || false;
         self.0
             .plans
-            .get((key, base), is_current, async || {
+            .get((key, base), is_removed, async || {
                 let image = Arc::clone(base.image());
                 let made = self.make_in_request_slot(move |_| {
                     let plan = match file {
@@ -276,7 +281,7 @@ impl ImageServer {
     }
 
     /// Runs `make` in a request slot, on a thread that serves no requests.
-    async fn make_in_request_slot<T: Send + 'static>(
+    pub(super) async fn make_in_request_slot<T: Send + 'static>(
         &self,
         make: impl FnOnce(&Cancel) -> Result<T, DiscoveryError> + Send + 'static,
     ) -> Result<T, ApiError> {
@@ -337,6 +342,7 @@ fn wrap_plan(
         what,
         base: Arc::clone(base.image()),
         content,
+        revision: None,
         memory_bytes,
         sha256: SharedDigest::default(),
     })

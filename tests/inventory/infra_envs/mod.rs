@@ -4,6 +4,7 @@ mod boot;
 mod files;
 mod refusals;
 
+use discovery::ImageRevision;
 use serde_json::{Value, json};
 
 use crate::service::{IMAGE_SERVICE, PULL_SECRET, TestService, on_each_database, on_each_database_with};
@@ -47,9 +48,11 @@ fn new_resource_matches_the_api_document() {
             let time = made.as_object_mut().unwrap().remove(key).unwrap();
             assert!(time.as_str().unwrap().starts_with("20"), "{time}");
         }
+        let revision = made["download_url"].as_str().unwrap().rsplit('/').nth(1).unwrap();
+        assert!(revision.parse::<ImageRevision>().is_ok(), "{made}");
         let expected = json!({
             "cpu_architecture": "x86_64",
-            "download_url": format!("{IMAGE_SERVICE}/byid/{id}/4.14/x86_64/full.iso"),
+            "download_url": format!("{IMAGE_SERVICE}/byid/{id}/4.14/x86_64/{revision}/full.iso"),
             "email_domain": "Unknown",
             "expires_at": "0001-01-01T00:00:00.000Z",
             "href": format!("/api/assisted-install/v2/infra-envs/{id}"),
@@ -91,7 +94,8 @@ fn every_sent_value_is_returned() {
         )
         .await;
         assert_eq!(made["cpu_architecture"], "arm64");
-        assert!(made["download_url"].as_str().unwrap().ends_with("/4.18/arm64/minimal.iso"));
+        let url = made["download_url"].as_str().unwrap();
+        assert!(url.contains("/4.18/arm64/") && url.ends_with("/minimal.iso"), "{url}");
         assert_eq!(made["ssh_authorized_key"], KEY);
         assert_eq!(made["proxy"], json!({"http_proxy": "http://10.0.0.1:3128", "no_proxy": "*"}));
         assert_eq!(

@@ -50,7 +50,7 @@ async fn register(
     Body(params): Body<InfraEnvCreateParams>,
 ) -> Answer<InfraEnv> {
     let record = inventory.register_infra_env(params, Some(request)).await?;
-    Ok(Reply(StatusCode::CREATED, infra_env_from_record(record, inventory.settings())?))
+    Ok(Reply(StatusCode::CREATED, infra_env_from_record(&inventory, record).await?))
 }
 
 /// Lists infra-envs
@@ -78,7 +78,11 @@ async fn list(
         range: query.list_range()?,
     };
     let records = inventory.infra_envs(infra_envs);
-    json_list(records.map(move |record| infra_env_from_record(record?, inventory.settings()))).await
+    let infra_envs = records.then(move |record| {
+        let inventory = inventory.clone();
+        async move { infra_env_from_record(&inventory, record?).await }
+    });
+    json_list(infra_envs).await
 }
 
 /// Returns an infra-env
@@ -95,7 +99,7 @@ async fn get(
     State(inventory): State<Inventory>,
 ) -> Answer<InfraEnv> {
     let record = inventory.infra_env(id).await?;
-    Ok(Reply(StatusCode::OK, infra_env_from_record(record, inventory.settings())?))
+    Ok(Reply(StatusCode::OK, infra_env_from_record(&inventory, record).await?))
 }
 
 /// Updates an infra-env
@@ -115,7 +119,7 @@ async fn update(
     Body(params): Body<InfraEnvUpdateParams>,
 ) -> Answer<InfraEnv> {
     let record = inventory.update_infra_env(id, params, Some(request)).await?;
-    Ok(Reply(StatusCode::CREATED, infra_env_from_record(record, inventory.settings())?))
+    Ok(Reply(StatusCode::CREATED, infra_env_from_record(&inventory, record).await?))
 }
 
 /// Deletes an infra-env

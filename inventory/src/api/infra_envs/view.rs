@@ -1,11 +1,12 @@
 //! Infra-envs as clients see them.
 
 use assisted::infra_env::{InfraEnv, Preflight, PresignedUrl};
+use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::infra_env::{ImageSource, InfraEnvRecord, urls};
+use crate::infra_env::{ImageSource, InfraEnvRecord};
 use crate::json::{to_json_text, to_json_value};
 use crate::service::infra_envs::PreflightFindings;
 use crate::time::Millis;
@@ -16,9 +17,12 @@ impl Inventory {
     ///
     /// # Errors
     ///
-    /// Returns an error if a part of the record cannot be written as JSON.
-    pub fn to_api_infra_env(&self, record: &InfraEnvRecord) -> Result<InfraEnv, Error> {
-        infra_env_from_record(record.clone(), self.settings())
+    /// Returns an error if a part of the record cannot be written as JSON, or if the database fails.
+    pub fn to_api_infra_env<'a>(
+        &'a self,
+        record: &'a InfraEnvRecord,
+    ) -> BoxFuture<'a, Result<InfraEnv, Error>> {
+        Box::pin(infra_env_from_record(self, record.clone()))
     }
 
     /// Returns the findings of a preflight as the API shows them.
@@ -35,9 +39,13 @@ impl Inventory {
 ///
 /// # Errors
 ///
-/// Returns an error if a part of the record cannot be written as JSON.
-pub(super) fn infra_env_from_record(record: InfraEnvRecord, settings: &Settings) -> Result<InfraEnv, Error> {
-    let (download_url, image) = (urls::image(&record, settings), record.image);
+/// Returns an error if a part of the record cannot be written as JSON, or if the database fails.
+pub(super) async fn infra_env_from_record(
+    inventory: &Inventory,
+    record: InfraEnvRecord,
+) -> Result<InfraEnv, Error> {
+    let download_url = inventory.shown_iso_url(&record).await?;
+    let image = record.image;
     Ok(InfraEnv {
         kind: InfraEnv::KIND.into(),
         id: record.id,

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use ignition::discovery::ipxe::{self, Credential, IpxeArchitecture, NetworkBoot};
-use ignition::discovery::{AgentToken, DiscoveryImage, InfraEnvId as DiscoveryId};
+use ignition::discovery::{AgentToken, DiscoveryImage, InfraEnvId as DiscoveryId, InputError};
 use ignition::network::HostNetworkFiles;
 use sha2::{Digest, Sha256};
 
@@ -186,22 +186,25 @@ impl Inventory {
     ///
     /// Returns an error if a value of the record is invalid.
     pub fn ipxe_script_of(&self, record: &InfraEnvRecord, kind: IpxeScript) -> Result<File, Error> {
-        let token = Some(record.url_token.reveal()).filter(|token| !token.is_empty());
-        let credential = token.map(AgentToken::new).transpose()?.map(Credential::ApiKey);
-        let settings = self.settings();
         let script = if kind == IpxeScript::BootOrderControl {
             let id = DiscoveryId::parse(&record.id.to_string())?;
-            ipxe::redirect_script(&settings.service_base_url, &id, credential.as_ref())
+            let credential = url_credential(record)?;
+            ipxe::redirect_script(&self.settings().service_base_url, &id, credential.as_ref())
         } else {
-            let (id, version) = (DiscoveryId::parse(&record.id.to_string())?, &record.image.os_image);
-            let images = settings.image_service_base_url.clone();
-            let architecture = ipxe_architecture(record.cpu_architecture);
-            let mut boot = NetworkBoot::new(images, id, version, architecture)?;
-            boot.credential = credential;
-            boot.kernel_arguments = record.image.kernel_arguments()?;
-            boot.script()?
+            self.network_boot(record)?.script()?
         };
         File::new(format!("{}-ipxe-script", record.id), script, record)
+    }
+
+    /// Returns the settings for booting the hosts of an infra-env over the network.
+    pub(super) fn network_boot(&self, record: &InfraEnvRecord) -> Result<NetworkBoot, Error> {
+        let (id, version) = (DiscoveryId::parse(&record.id.to_string())?, &record.image.os_image);
+        let images = self.settings().image_service_base_url.clone();
+        let architecture = ipxe_architecture(record.cpu_architecture);
+        let mut boot = NetworkBoot::new(images, id, version, architecture)?;
+        boot.credential = url_credential(record)?;
+        boot.kernel_arguments = record.image.kernel_arguments()?;
+        Ok(boot)
     }
 
     /// Returns the URL of an infra-env's image.
@@ -212,7 +215,7 @@ impl Inventory {
     pub(crate) async fn image_url(&self, id: InfraEnvId) -> Result<String, Error> {
         let record = self.infra_env(id).await?;
         self.os_image(&record.image.os_image, record.cpu_architecture).await?;
-        Ok(urls::image(&record, self.settings()))
+        self.shown_iso_url(&record).await
     }
 
     /// Returns the URL of a file of an infra-env.
@@ -244,6 +247,12 @@ impl Inventory {
         })
         .await
     }
+}
+
+/// Returns the credential in the URLs of an infra-env, if its policy requires one.
+fn url_credential(record: &InfraEnvRecord) -> Result<Option<Credential>, InputError> {
+    let token = Some(record.url_token.reveal()).filter(|token| !token.is_empty());
+    Ok(token.map(AgentToken::new).transpose()?.map(Credential::ApiKey))
 }
 
 /// Returns the architecture of an iPXE script.

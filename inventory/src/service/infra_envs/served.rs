@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ignition::discovery::DiscoveryImage;
-use ignition::network::MacAddr;
+use ignition::network::{Cancel, MacAddr};
 use tokio::time::timeout;
 
 use super::check::config_error;
@@ -111,6 +111,18 @@ impl Inventory {
         served.is_current(self.records().store().feed(), self.settings().database_outage_grace)
     }
 
+    /// Returns `true` if an infra-env was removed, as far as the cache knows.
+    #[must_use]
+    pub fn is_removed(&self, served: &ServedInfraEnv) -> bool {
+        let record = served.record();
+        match self.infra_env_cache().find(key(record.id)) {
+            Some(CacheEntry::Removed) => true,
+            // Another infra-env was created with the same id.
+            Some(CacheEntry::Present(current)) => current.record().created_at != record.created_at,
+            None => false,
+        }
+    }
+
     /// Returns a cached infra-env that could not be checked.
     fn during_outage(
         &self,
@@ -170,22 +182,29 @@ impl Inventory {
         machine: Option<MacAddr>,
     ) -> Result<RenderedConfig, Error> {
         let inventory = self.clone();
-        in_background(move |cancel| {
-            let mut inputs = record.inputs(inventory.settings())?;
-            if let Some(mac) = machine {
-                let none = || Error::not_found(format!("this infra-env has no static network for {mac}"));
-                inputs = inputs.of_machine(mac).ok_or_else(none)?;
+        in_background(move |cancel| inventory.render_now(&record, (kind, machine), cancel)).await
+    }
+
+    /// Renders a config like [`render`](Self::render), on this thread.
+    pub(super) fn render_now(
+        &self,
+        record: &InfraEnvRecord,
+        (kind, machine): (Option<DiscoveryImage>, Option<MacAddr>),
+        cancel: &Cancel,
+    ) -> Result<RenderedConfig, Error> {
+        let mut inputs = record.inputs(self.settings())?;
+        if let Some(mac) = machine {
+            let none = || Error::not_found(format!("this infra-env has no static network for {mac}"));
+            inputs = inputs.of_machine(mac).ok_or_else(none)?;
+        }
+        let networks = inputs.networks_until(self.keyfiles(), cancel).map_err(config_error)?;
+        let rendered = match kind {
+            Some(kind) => inputs.rendered(kind, &networks),
+            None if record.image.image_type == ImageType::Full => {
+                inputs.rendered_for_network(DiscoveryImage::Full, &networks)
             }
-            let networks = inputs.networks_until(inventory.keyfiles(), cancel).map_err(config_error)?;
-            let rendered = match kind {
-                Some(kind) => inputs.rendered(kind, &networks),
-                None if record.image.image_type == ImageType::Full => {
-                    inputs.rendered_for_network(DiscoveryImage::Full, &networks)
-                }
-                None => inputs.rendered_for_network(DiscoveryImage::Minimal, &networks),
-            };
-            rendered.map_err(config_error)
-        })
-        .await
+            None => inputs.rendered_for_network(DiscoveryImage::Minimal, &networks),
+        };
+        rendered.map_err(config_error)
     }
 }

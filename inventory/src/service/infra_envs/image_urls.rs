@@ -1,0 +1,136 @@
+//! The URLs of an infra-env's image and files, and the revision of its image.
+
+use discovery::{Form, ImageRevision, PackedConfig};
+use futures_util::future::BoxFuture;
+use ignition::discovery::DiscoveryImage;
+
+use super::check::config_error;
+use super::download::{FileName, IpxeScript};
+use crate::catalogue::ImageType;
+use crate::error::{Error, ErrorKind};
+use crate::infra_env::revisions::RevisedImage;
+use crate::infra_env::{InfraEnvRecord, urls};
+use crate::{Inventory, Secret, in_background};
+
+/// The URLs of an infra-env's image and files.
+///
+/// The URLs of the ISO and the initrd contain the revision of the image: they change if and only if its bytes change.
+/// The iPXE script contains the URL of the initrd without a revision, because scripts are saved and must boot the
+/// current image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImageUrls {
+    /// The revision of the ISO.
+    pub revision: ImageRevision,
+    /// The ISO of the infra-env's type.
+    pub iso: Secret,
+    /// The kernel for hosts that boot over the network.
+    pub kernel: String,
+    /// The root file system for hosts that boot over the network.
+    pub rootfs: String,
+    /// The initrd for hosts that boot over the network.
+    pub initrd: Secret,
+    /// The Ignition config.
+    pub discovery_ignition: Secret,
+    /// The events.
+    pub events: Secret,
+    /// The archive with the network files of all hosts.
+    pub static_network: Secret,
+    ipxe_script: Secret,
+    boot_order_script: Secret,
+}
+
+impl ImageUrls {
+    /// Returns the URL of an iPXE script.
+    #[must_use]
+    pub fn ipxe_script(&self, kind: IpxeScript) -> &Secret {
+        match kind {
+            IpxeScript::DiscoveryImageAlways => &self.ipxe_script,
+            IpxeScript::BootOrderControl => &self.boot_order_script,
+        }
+    }
+}
+
+impl Inventory {
+    /// Returns the URLs of an infra-env's image and files. Renders the image, unless its revision is known.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the image cannot be rendered, or if its base image does not exist.
+    pub fn image_urls<'a>(&'a self, record: &'a InfraEnvRecord) -> BoxFuture<'a, Result<ImageUrls, Error>> {
+        Box::pin(async move {
+            let (revision, iso) = self.iso_url(record).await?;
+            let initrd = self.image_revision(record, RevisedImage::Initrd).await?;
+            let boot = self.network_boot(record)?;
+            let files = boot.files();
+            let settings = self.settings();
+            let file = |file: FileName, script| urls::file(record, file.as_str(), script, settings);
+            let boot_order = Some(IpxeScript::BootOrderControl.as_str());
+            Ok(ImageUrls {
+                revision,
+                iso: Secret::new(iso),
+                kernel: files.kernel,
+                rootfs: files.rootfs,
+                initrd: Secret::new(boot.initrd_url_at_revision(initrd)),
+                discovery_ignition: Secret::new(file(FileName::DiscoveryIgnition, None)),
+                events: Secret::new(urls::events(record, settings)),
+                static_network: Secret::new(file(FileName::StaticNetworkConfig, None)),
+                ipxe_script: Secret::new(file(FileName::IpxeScript, None)),
+                boot_order_script: Secret::new(file(FileName::IpxeScript, boot_order)),
+            })
+        })
+    }
+
+    /// Returns the revision and the URL of an infra-env's ISO.
+    pub(crate) async fn iso_url(&self, record: &InfraEnvRecord) -> Result<(ImageRevision, String), Error> {
+        let revision = self.image_revision(record, RevisedImage::Iso).await?;
+        Ok((revision, urls::image(record, Some(revision), self.settings())))
+    }
+
+    /// Returns the URL of an infra-env's ISO for the views of the infra-env. If the image cannot be made, the URL has no
+    /// revision: the infra-env must stay visible, so that its user can correct or delete it.
+    pub(crate) async fn shown_iso_url(&self, record: &InfraEnvRecord) -> Result<String, Error> {
+        match self.iso_url(record).await {
+            Ok((_, url)) => Ok(url),
+            Err(error) if error.kind() == ErrorKind::Unavailable => Err(error),
+            Err(error) => {
+                if error.kind() != ErrorKind::Unimplemented {
+                    tracing::debug!(infra_env = %record.id, %error, "image URL has no revision");
+                }
+                Ok(urls::image(record, None, self.settings()))
+            }
+        }
+    }
+
+    async fn image_revision(
+        &self,
+        record: &InfraEnvRecord,
+        image: RevisedImage,
+    ) -> Result<ImageRevision, Error> {
+        if let Some(revision) = self.image_revisions().find(record, image) {
+            return Ok(revision);
+        }
+        let of_url = (record.image.os_image.as_str(), record.cpu_architecture);
+        let base = self.os_image_in_url(of_url, ImageType::Full).await?;
+        let (kind, form) = match (image, record.image.image_type) {
+            (RevisedImage::Initrd, _) => (None, Form::Initrd),
+            (RevisedImage::Iso, ImageType::Full) => (Some(DiscoveryImage::Full), Form::Full),
+            (RevisedImage::Iso, ImageType::Minimal) => {
+                let rootfs_url = base.rootfs_url(&self.settings().image_service_base_url)?;
+                (Some(DiscoveryImage::Minimal), Form::Minimal { rootfs_url })
+            }
+            (RevisedImage::Iso, ImageType::Disconnected) => {
+                return Err(Error::unimplemented("disconnected images are not made by this service yet"));
+            }
+        };
+        let (inventory, source) = (self.clone(), record.clone());
+        let revision = in_background(move |cancel| {
+            let rendered = inventory.render_now(&source, (kind, None), cancel)?;
+            let packed = PackedConfig::new(&rendered).map_err(config_error)?;
+            Ok::<_, Error>(packed.revision(&form, &base.revision_entry()))
+        });
+        let revision = revision.await?;
+        self.image_revisions().add(record, image, revision);
+        Ok(revision)
+    }
+}
