@@ -164,6 +164,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
              \x20   --ec-private-key-file keys/ec-private-key.pem",
         ],
     ),
+    ("crd", &["kindling crd | kubectl apply -f -", "kindling crd InfraEnv Agent > crds.yaml"]),
     (
         "completions",
         &[
@@ -212,11 +213,11 @@ mod tests {
     use super::*;
     use crate::cli::Cli;
 
-    /// The words of a command line, up to a redirection.
+    /// The words of a command line, up to a redirection or a pipe.
     fn split_words(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
         let mut is_quoted = false;
-        let line = line.split(" > ").next().unwrap().replace("\\\n", "");
+        let line = line.split(" > ").next().unwrap().split(" | ").next().unwrap().replace("\\\n", "");
         for character in line.chars() {
             match character {
                 '\'' => is_quoted = !is_quoted,
@@ -226,6 +227,15 @@ mod tests {
         }
         assert!(!is_quoted, "{line}");
         words.into_iter().filter(|word| !word.is_empty()).collect()
+    }
+
+    /// Returns `true` if the features of this build include the command.
+    fn is_built(path: &str) -> bool {
+        match path {
+            "demo" | "fixture" => cfg!(feature = "demo"),
+            "crd" => cfg!(feature = "kube-api"),
+            _ => true,
+        }
     }
 
     fn collect_leaves(command: &Command, path: &str, leaves: &mut Vec<String>) {
@@ -247,18 +257,14 @@ mod tests {
             let (_, examples) = examples.unwrap_or_else(|| panic!("`{leaf}` has no examples"));
             assert!((1..=3).contains(&examples.len()), "{leaf}");
         }
-        let is_demo = |path: &str| ["demo", "fixture"].contains(&path);
-        for (path, _) in EXAMPLES.iter().filter(|(path, _)| cfg!(feature = "demo") || !is_demo(path)) {
+        for (path, _) in EXAMPLES.iter().filter(|(path, _)| is_built(path)) {
             assert!(path.is_empty() || leaves.iter().any(|leaf| leaf == path), "`{path}` is not a command");
         }
     }
 
     #[test]
     fn examples_parse_and_fit_in_80_columns() {
-        for (path, examples) in EXAMPLES {
-            if !cfg!(feature = "demo") && ["demo", "fixture"].contains(path) {
-                continue;
-            }
+        for (path, examples) in EXAMPLES.iter().filter(|(path, _)| is_built(path)) {
             for example in *examples {
                 assert!(example.starts_with(&format!("kindling {path}")), "{path}: {example}");
                 assert!(example.lines().all(|line| line.len() <= 78), "{example}");

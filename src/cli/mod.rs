@@ -8,6 +8,8 @@ mod boot_test;
 mod catalogue;
 mod completions;
 mod connection;
+#[cfg(feature = "kube-api")]
+mod crd;
 mod created_files;
 #[cfg(feature = "demo")]
 mod demo;
@@ -94,6 +96,9 @@ enum Command {
     /// Commands to make keys and tokens
     #[command(subcommand)]
     Auth(auth::Command),
+    /// Print the custom resource definitions of the Kubernetes API
+    #[cfg(feature = "kube-api")]
+    Crd(crd::Crd),
     /// Print a completion script for a shell
     Completions(completions::Completions),
     /// Print the manual page, or write the pages of all commands
@@ -188,6 +193,8 @@ impl Command {
             Self::Doctor(command) => command.run(),
             Self::BootTest(command) => command.run(),
             Self::Auth(command) => command.run().map(|()| ExitCode::SUCCESS),
+            #[cfg(feature = "kube-api")]
+            Self::Crd(command) => command.run().map(|()| ExitCode::SUCCESS),
             Self::Completions(command) => {
                 command.run(command_definition(arguments)).map(|()| ExitCode::SUCCESS)
             }

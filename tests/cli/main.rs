@@ -15,6 +15,8 @@ mod boot_test;
 mod clock;
 mod connection_resets;
 mod crash;
+#[cfg(feature = "kube-api")]
+mod crd;
 mod cross_site;
 #[path = "../inventory/database.rs"]
 mod database;

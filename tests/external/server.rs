@@ -6,6 +6,7 @@ use std::sync::Arc;
 use fixtures::erofs::Erofs;
 use fixtures::{Architecture, Era, Filesystem, Recipe};
 use ignition::discovery::HttpUrl;
+use isogen::Digest;
 use kindling::http::images::{ExternalInputs, ExternalSettings, ImageServer};
 use kindling::images::library::{Library, LibrarySettings};
 use kindling::inventory::catalogue::Catalogue;
@@ -25,12 +26,18 @@ pub(crate) fn base_images(directory: &Path) -> Value {
     let x86 =
         Recipe::new(Architecture::X86_64, Era::E2024_12).filesystem_contents(Filesystem::Erofs, program);
     let mainframe = Recipe::new(Architecture::S390x, Era::E2024_12);
-    std::fs::write(directory.join("x86_64.iso"), x86.build()).unwrap();
-    std::fs::write(directory.join("s390x.iso"), mainframe.build()).unwrap();
+    let digests = [("x86_64", x86), ("s390x", mainframe)].map(|(architecture, recipe)| {
+        let bytes = recipe.build();
+        std::fs::write(directory.join(format!("{architecture}.iso")), &bytes).unwrap();
+        (architecture, Digest::from_data(&bytes).to_string())
+    });
     let image = |openshift: &str, version: &str, architecture: &str, kind: &str| {
+        let digest = digests.iter().find(|(of, _)| *of == architecture).map(|(_, digest)| digest);
         json!({
             "openshift_version": openshift, "cpu_architecture": architecture, "version": version, "type": kind,
             "url": format!("file://{}", directory.join(format!("{architecture}.iso")).display()),
+            // Both servers know the contents, so their images have the same revisions.
+            "sha256": digest,
         })
     };
     json!([

@@ -1,0 +1,44 @@
+//! `kindling crd`: the definitions of the custom resources that the controllers use.
+
+use anyhow::Result;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use operator::crds;
+
+use super::output::print_bytes;
+
+/// Names of the kinds, for the help text and for completions.
+const KINDS: [&str; 4] = ["AgentClassification", "Agent", "InfraEnv", "NMStateConfig"];
+
+#[derive(Debug, Args)]
+pub(super) struct Crd {
+    /// Kinds to print [default: all]
+    #[arg(value_name = "KIND", ignore_case = true, value_parser = PossibleValuesParser::new(KINDS))]
+    kinds: Vec<String>,
+}
+
+impl Crd {
+    /// Prints the definitions as YAML, one document each.
+    pub(super) fn run(&self) -> Result<()> {
+        let mut definitions = crds::all()?;
+        if !self.kinds.is_empty() {
+            definitions.retain(|definition| {
+                self.kinds.iter().any(|kind| kind.eq_ignore_ascii_case(&definition.spec.names.kind))
+            });
+        }
+        print_bytes(crds::documents(&definitions)?.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectable_kinds_are_the_defined_ones() {
+        let definitions = crds::all().unwrap();
+        let kinds: Vec<_> =
+            definitions.iter().map(|definition| definition.spec.names.kind.as_str()).collect();
+        assert_eq!(kinds, KINDS);
+    }
+}
