@@ -97,7 +97,8 @@ impl Inventory {
     /// Returns the changes of clusters, infra-envs and hosts while they happen, also those that other replicas make.
     ///
     /// A change names the resource, which the caller then reads: the stream may report a change twice, and several
-    /// changes of one resource may have happened when the caller reads it. Check-ins of hosts are not in the stream.
+    /// changes of one resource may have happened when the caller reads it. Check-ins of hosts are not in the
+    /// stream, and neither are connectivity reports in which only measured numbers differ: they change no validation.
     ///
     /// The first event is [`WatchEvent::Resync`], so that one piece of code reads all resources at the beginning and
     /// after a loss. If `query.after` is a recent position of this process, the stream continues there without a
@@ -164,10 +165,16 @@ async fn next_event(reader: &mut FeedReader, infra_env: Option<InfraEnvId>) -> O
 
 #[cfg(test)]
 mod tests {
+    use assisted::host::HostUpdateParams;
+    use assisted::step::StepType;
     use futures_util::FutureExt as _;
 
     use super::*;
-    use crate::service::test_inventory::{TestInventory, infra_env_params};
+    use crate::id::HostKey;
+    use crate::service::hosts::check_in::Poll;
+    use crate::service::test_inventory::{
+        INVENTORY_REPORT, TestInventory, infra_env_params, register_host, reply,
+    };
 
     /// Returns the events that are ready.
     fn ready(events: &mut BoxStream<'static, WatchEvent>) -> Vec<WatchEvent> {
@@ -220,6 +227,63 @@ mod tests {
         register(inventory).await;
         inventory.regenerate_signing_key(id, None).await.unwrap();
         assert_eq!(changes(&ready(&mut events)), [(ResourceId::InfraEnv(id), ChangeKind::Written)]);
+    }
+
+    const REPORTS: [(StepType, &str); 6] = [
+        (StepType::Inventory, INVENTORY_REPORT),
+        (StepType::NtpSynchronizer, r#"{"ntp_sources": [{"source_name": "a", "source_state": "synced"}]}"#),
+        (StepType::NtpSynchronizer, r#"{"ntp_sources": [{"source_name": "a", "source_state": "error"}]}"#),
+        (StepType::InstallationDiskSpeedCheck, r#"{"path": "/dev/sda", "io_sync_duration": 7}"#),
+        (
+            StepType::ContainerImageAvailability,
+            r#"{"images": [{"name": "a", "result": "success", "time": 1.5}]}"#,
+        ),
+        (StepType::TangConnectivityCheck, r#"{"is_success": true, "tang_server_response": []}"#),
+    ];
+
+    async fn check_in(inventory: &Inventory, key: HostKey) {
+        let agent_version = Some(inventory.settings().agent_image.clone());
+        let poll = Poll { key, request: None, clock: None, agent_version };
+        inventory.check_in(&poll).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn watch_has_each_stored_change_of_a_host_and_no_repetition() {
+        let test = TestInventory::open().await;
+        let inventory = &test.inventory;
+        let key = register_host(inventory).await;
+        check_in(inventory, key).await;
+        let mut events = inventory.watch(WatchQuery::default());
+        ready(&mut events);
+        let of_host = |events: &[WatchEvent]| {
+            let events = changes(events);
+            !events.is_empty()
+                && events.iter().all(|event| *event == (ResourceId::Host(key), ChangeKind::Written))
+        };
+        for (step, output) in REPORTS {
+            reply(inventory, key, step, output).await;
+            let first = ready(&mut events);
+            assert!(of_host(&first), "{step}: {first:?}");
+            let version = async || inventory.host_details(key).await.unwrap().unwrap().version;
+            let before = version().await;
+            // Without the memory of recent replies, as on another replica.
+            let again = format!("{output} ");
+            for output in [output, &again] {
+                reply(inventory, key, step, output).await;
+                check_in(inventory, key).await;
+                assert_eq!(ready(&mut events), [], "{step}");
+            }
+            assert_eq!(version().await, before);
+        }
+        inventory.records().store_check_ins().await.unwrap();
+        assert_eq!(ready(&mut events), []);
+        inventory.approve_host(key, true).await.unwrap();
+        assert!(of_host(&ready(&mut events)));
+        let params = HostUpdateParams { host_name: Some("node-2".to_owned()), ..Default::default() };
+        inventory.update_host(key, params, None).await.unwrap();
+        assert!(of_host(&ready(&mut events)));
+        inventory.deregister_host(key, None).await.unwrap();
+        assert!(of_host(&ready(&mut events)));
     }
 
     #[tokio::test]
