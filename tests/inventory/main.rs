@@ -36,6 +36,7 @@ mod logs;
 mod monitor;
 mod newer_release;
 mod openapi;
+mod operators;
 mod outage;
 mod races;
 mod ready_cluster;

@@ -7,6 +7,7 @@ use super::record::HostRecord;
 use crate::error::Error;
 use crate::event::Severity;
 use crate::journal::Journal;
+use crate::time::Millis;
 
 /// Updates the progress that the installer of a host reports.
 pub(crate) fn update_progress(
@@ -52,34 +53,51 @@ fn enter_stage(
     info: &str,
     journal: &mut Journal,
 ) -> Result<(), Error> {
-    let stages = host.stages();
-    let index = |stage: HostStage| stages.iter().position(|one| *one == stage);
-    let last_of_joining = host.joins() && stage == HostStage::Done;
-    let position = if last_of_joining { stages.len().checked_sub(1) } else { index(stage) };
-    let position = position.ok_or_else(|| {
+    let position = position(host, stage).ok_or_else(|| {
         Error::conflict(format!("Stage {stage} is not valid for host {} with role {}", host.id, host.role))
     })?;
     if let Some(before) = host.progress.stage
-        && index(before).is_some_and(|before| before > position)
+        && index(host, before).is_some_and(|before| before > position)
     {
         return Err(Error::conflict(format!(
             "Stage {stage} comes before stage {before}, the current stage of host {}",
             host.id
         )));
     }
-    // A role has about ten stages.
-    let count = i64::try_from(stages.len()).unwrap_or(i64::MAX).max(1);
-    let done = i64::try_from(position).unwrap_or(i64::MAX).saturating_add(1);
-    host.progress.percentage = done.saturating_mul(100) / count;
-    host.progress.stage = Some(stage);
+    set_stage(host, (stage, position), journal.millis());
     info.clone_into(&mut host.progress.info);
-    host.progress.started_at = journal.millis();
-    host.progress.updated_at = journal.millis();
-    host.progress.timed_out = false;
     let details = if info.is_empty() { String::new() } else { format!(": {info}") };
     let message = format!("Host: {}, reached installation stage {stage}{details}", host.name());
     journal.add_event(host, "host_install_progress_updated", Severity::Info, message);
     Ok(())
+}
+
+/// Sets the stage of a host that is restored. A stage that the host does not have is ignored.
+pub(crate) fn restore_stage(host: &mut HostRecord, stage: HostStage, now: Millis) {
+    if let Some(position) = position(host, stage) {
+        set_stage(host, (stage, position), now);
+    }
+}
+
+fn set_stage(host: &mut HostRecord, (stage, position): (HostStage, usize), now: Millis) {
+    // A role has about ten stages.
+    let count = i64::try_from(host.stages().len()).unwrap_or(i64::MAX).max(1);
+    let done = i64::try_from(position).unwrap_or(i64::MAX).saturating_add(1);
+    host.progress.percentage = done.saturating_mul(100) / count;
+    host.progress.stage = Some(stage);
+    host.progress.started_at = now;
+    host.progress.updated_at = now;
+    host.progress.timed_out = false;
+}
+
+fn index(host: &HostRecord, stage: HostStage) -> Option<usize> {
+    host.stages().iter().position(|one| *one == stage)
+}
+
+/// Returns the position of a stage in the progress of a host. The last stage of a joining host is not in its list.
+fn position(host: &HostRecord, stage: HostStage) -> Option<usize> {
+    let is_last_of_joining = host.joins() && stage == HostStage::Done;
+    if is_last_of_joining { host.stages().len().checked_sub(1) } else { index(host, stage) }
 }
 
 /// Updates the state of a host's log upload.

@@ -236,6 +236,13 @@ pub(crate) struct EvaluatedInventory<'a> {
 }
 
 impl<'a> EvaluatedInventory<'a> {
+    /// Parses the text of a report.
+    pub(crate) fn parse(text: &'a str, limits: &HostLimits) -> Result<Self, Error> {
+        let kind = StepType::Inventory.as_str();
+        check_report(kind, text, limits)?;
+        Self::new(read(kind, text)?)
+    }
+
     fn new(mut inventory: InventoryReport<'a>) -> Result<Self, Error> {
         keep_usable_interfaces(&mut inventory);
         Ok(Self {
@@ -252,7 +259,7 @@ fn store_inventory(
     evaluated: &EvaluatedInventory<'_>,
     context: &HostContext<'_>,
 ) -> Result<(), Error> {
-    let host = &mut draft.record;
+    let host = &draft.record;
     let status = host.status();
     if matches!(status, HostStatus::Binding | HostStatus::Unbinding | HostStatus::UnbindingPendingUserAction)
     {
@@ -270,6 +277,16 @@ fn store_inventory(
             host.id
         )));
     }
+    set_inventory(draft, evaluated, context)
+}
+
+/// Stores an inventory report with its host, and chooses disks.
+pub(crate) fn set_inventory(
+    draft: &mut HostDraft,
+    evaluated: &EvaluatedInventory<'_>,
+    context: &HostContext<'_>,
+) -> Result<(), Error> {
+    let host = &mut draft.record;
     host.findings.hostname.clone_from(&evaluated.hostname);
     host.findings.macs.clone_from(&evaluated.macs);
     draft.set_report(ReportKind::Inventory, evaluated.report.clone());

@@ -56,7 +56,7 @@ impl Inventory {
         self.context(host.infra_env_id, host.cluster_id).await
     }
 
-    async fn context(
+    pub(crate) async fn context(
         &self,
         infra_env: InfraEnvId,
         cluster: Option<ClusterId>,

@@ -15,6 +15,7 @@ mod refusals;
 pub(crate) mod registration;
 pub(crate) mod release;
 mod replies;
+mod restoration;
 pub(crate) mod silence;
 mod unimplemented;
 mod update;

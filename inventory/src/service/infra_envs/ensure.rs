@@ -61,6 +61,11 @@ impl Inventory {
     /// An operator passes the `owner`: the resource that the infra-env equals. From then on, the API and callers with
     /// another owner cannot change or delete the infra-env. An infra-env without an owner gets it.
     ///
+    /// An infra-env whose record was lost can be created again with its old id. Without tokens in URLs, its image has the
+    /// same URL. With tokens, the URL has a new one, and the old ones stay valid, so that agents continue. Not restored are
+    /// its events, its creation time, its image generation, which is 1 again, and its
+    /// [signing key](InfraEnvRecord::signing_key).
+    ///
     /// # Errors
     ///
     /// Returns an error if a value is invalid, or if the cluster or a base image for the version does not exist. The

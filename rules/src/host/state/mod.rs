@@ -15,7 +15,11 @@ use assisted::host::HostStatus;
 use chrono::{DateTime, Utc};
 
 use self::machine::HostMachine;
+use crate::host::status::is_unbound;
 use crate::transitions::{RuleOutcome, TransitionTable, find_rule};
+
+/// The status text of a restored host until its next transition.
+const RESTORED: &str = "Host was restored; waiting for its agent";
 
 /// An event that can change the status of a host.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +59,15 @@ impl Transition {
     pub fn first(is_bound: bool, at: DateTime<Utc>) -> Self {
         let status = if is_bound { HostStatus::Discovering } else { HostStatus::DiscoveringUnbound };
         Self { status: Some(status), info: Some(tables::WAITING_FOR_INVENTORY.to_owned()), resets: None, at }
+    }
+
+    /// Returns the transition of a host that is created again from a record of its status. A missing status, or one that
+    /// does not fit whether the host is bound, is replaced by that of a host without problems.
+    #[must_use]
+    pub fn restored(status: Option<HostStatus>, is_bound: bool, at: DateTime<Utc>) -> Self {
+        let default = if is_bound { HostStatus::Known } else { HostStatus::KnownUnbound };
+        let status = status.filter(|status| is_unbound(*status) != is_bound).unwrap_or(default);
+        Self { status: Some(status), info: Some(RESTORED.to_owned()), resets: None, at }
     }
 
     /// Returns the new status, which the host may have already. `None` if the rule keeps the status.

@@ -401,3 +401,15 @@ fn require_unreachable_sources<T: ExploredTable>() {
 fn legacy_rules_have_sources_that_hosts_do_not_get() {
     for_each_table!(Event => require_unreachable_sources::<Event>());
 }
+
+#[test]
+fn restored_host_keeps_a_status_that_fits() {
+    for status in HostStatus::ALL.iter().copied() {
+        for is_bound in [false, true] {
+            let restored = Transition::restored(Some(status), is_bound, NOW).status().unwrap();
+            let default = Transition::restored(None, is_bound, NOW).status().unwrap();
+            assert_ne!(is_unbound(restored), is_bound, "{status}");
+            assert_eq!(restored, if is_unbound(status) == is_bound { default } else { status });
+        }
+    }
+}
