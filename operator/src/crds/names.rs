@@ -93,6 +93,12 @@ pub const IP_FAMILY_ANNOTATION: &str = "infraenv.agent-install.openshift.io/ip-f
 pub const PROPAGATE_NODE_LABELS_ANNOTATION: &str =
     "infraenv.agent-install.openshift.io/propagate-node-labels";
 
+/// Id of the infra-env in the inventory. An InfraEnv keeps it when the hub is restored, which changes its uid.
+pub const RECORD_ID_ANNOTATION: &str = "infraenv.agent-install.openshift.io/infra-env-id";
+
+/// Marks an Agent that its InfraEnv has approved, so that a user can withdraw the approval. The value is [`LABEL_TRUE`].
+pub const AUTO_APPROVED_ANNOTATION: &str = "agent.agent-install.openshift.io/auto-approved";
+
 /// Finalizer of InfraEnvs.
 pub const INFRA_ENV_FINALIZER: &str = "infraenv.agent-install.openshift.io/ai-deprovision";
 

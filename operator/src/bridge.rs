@@ -1,0 +1,136 @@
+//! From changes of the inventory to the resources that show them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use inventory::Inventory;
+use inventory::id::{HostId, InfraEnvId};
+use inventory::service::{HostQuery, ResourceId, WatchEvent, WatchQuery};
+
+use crate::caches::Cache;
+use crate::crds::InfraEnv;
+use crate::object::ObjectKey;
+use crate::queue::Queue;
+use crate::record_id;
+
+/// The InfraEnvs by the ids of their infra-envs. Clones share the index.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct InfraEnvIndex(Arc<RwLock<HashMap<InfraEnvId, ObjectKey>>>);
+
+impl InfraEnvIndex {
+    /// Returns an index that follows a cache.
+    pub(crate) fn following(cache: &Cache<InfraEnv>) -> Self {
+        let index = Self::default();
+        let own = index.clone();
+        cache.on_change(move |change| {
+            let id = |object: &InfraEnv| record_id::of_infra_env(&object.metadata).ok();
+            let before = change.before.as_deref().and_then(id);
+            let after = change.after.as_deref().and_then(id);
+            let mut keys = own.0.write().unwrap_or_else(PoisonError::into_inner);
+            if before != after
+                && let Some(before) = before
+                && keys.get(&before) == Some(&change.key)
+            {
+                keys.remove(&before);
+            }
+            if let Some(after) = after {
+                keys.insert(after, change.key.clone());
+            }
+        });
+        index
+    }
+
+    /// Returns the InfraEnv of an infra-env.
+    pub(crate) fn find(&self, id: InfraEnvId) -> Option<ObjectKey> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+}
+
+/// The infra-envs that have a host with the id of an Agent. Clones share the index.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HostIndex(Arc<RwLock<HashMap<ObjectKey, BTreeSet<InfraEnvId>>>>);
+
+impl HostIndex {
+    /// Returns the infra-envs that may have the host of an Agent.
+    pub(crate) fn find(&self, agent: &ObjectKey) -> BTreeSet<InfraEnvId> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(agent).cloned().unwrap_or_default()
+    }
+
+    /// Forgets an Agent without a host.
+    pub(crate) fn remove(&self, agent: &ObjectKey) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(agent);
+    }
+
+    fn insert(&self, agent: &ObjectKey, infra_env: InfraEnvId) {
+        let mut hosts = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        hosts.entry(agent.clone()).or_default().insert(infra_env);
+    }
+}
+
+/// From hosts to the queue of Agents.
+#[derive(Clone, Debug)]
+pub(crate) struct HostBridge {
+    pub(crate) inventory: Inventory,
+    pub(crate) hosts: HostIndex,
+    pub(crate) agents: Queue<ObjectKey>,
+}
+
+impl HostBridge {
+    /// Adds the Agent of a host of an infra-env to the queue.
+    fn push(&self, infra_env: (InfraEnvId, &ObjectKey), host: HostId) {
+        let (id, infra_env) = infra_env;
+        let agent = ObjectKey::new(&infra_env.namespace, host.to_string());
+        self.hosts.insert(&agent, id);
+        // A machine that has just started changes several times within a second.
+        self.agents.push_in_burst(agent);
+    }
+
+    /// Adds the Agents of all hosts of an infra-env to the queue.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the database fails.
+    pub(crate) async fn push_all(
+        &self,
+        id: InfraEnvId,
+        infra_env: &ObjectKey,
+    ) -> Result<(), inventory::Error> {
+        let query = HostQuery { infra_env: Some(id), ..HostQuery::default() };
+        let mut hosts = self.inventory.hosts(query);
+        while let Some(host) = hosts.try_next().await? {
+            self.push((id, infra_env), host.id);
+        }
+        Ok(())
+    }
+}
+
+/// Adds the resources of changed records to the queues. Never returns while the inventory is open.
+pub(crate) async fn follow(
+    bridge: HostBridge,
+    index: InfraEnvIndex,
+    infra_envs: (Cache<InfraEnv>, Queue<ObjectKey>),
+) {
+    let (cache, queue) = infra_envs;
+    let mut events = bridge.inventory.watch(WatchQuery::default());
+    while let Some(event) = events.next().await {
+        let WatchEvent::Changed(change) = event else {
+            // Each InfraEnv adds the Agents of its hosts.
+            cache.keys().into_iter().for_each(|key| queue.push(key));
+            continue;
+        };
+        match change.resource {
+            ResourceId::InfraEnv(id) => {
+                if let Some(key) = index.find(id) {
+                    queue.push(key);
+                }
+            }
+            ResourceId::Host(host) => {
+                if let Some(key) = index.find(host.infra_env_id) {
+                    bridge.push((host.infra_env_id, &key), host.host_id);
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Labels, annotations and owner of an Agent.
+
+use std::sync::Arc;
+
+use kube::api::ObjectMeta;
+use serde_json::{Map, Value, json};
+
+use super::creation::{initial, is_auto_approving, owner_reference};
+use super::{AgentController, OwnedHost};
+use crate::cached_agent::CachedAgent;
+use crate::caches::CachedObject as _;
+use crate::crds::InfraEnv;
+use crate::crds::names::{AGENT_FINALIZER, AUTO_APPROVED_ANNOTATION, LABEL_TRUE};
+use crate::errors::ReconcileError;
+use crate::merge_patch;
+use crate::object::ObjectKey;
+use crate::projection::agent::AgentView;
+use crate::writer::Part;
+
+impl AgentController {
+    /// Adds what is missing to an Agent that this service did not create in this form: finalizer and owner. Resets an
+    /// Agent whose machine has booted the image of another InfraEnv. Approves an Agent once if its InfraEnv does.
+    pub(super) async fn claim(
+        &self,
+        key: &ObjectKey,
+        agent: Arc<CachedAgent>,
+        host: &OwnedHost,
+    ) -> Result<Arc<CachedAgent>, ReconcileError> {
+        let infra_env = &host.infra_env;
+        let patch = match agent.infra_env() == infra_env.metadata.name.as_deref() {
+            true => missing(&agent, infra_env),
+            false => Some(reset(&agent, infra_env)?),
+        };
+        let Some(patch) = patch else { return Ok(agent) };
+        let object = self.writer.patch(&self.agents, agent.as_ref(), (Part::Object, patch)).await?;
+        Ok(self.cached(key, object))
+    }
+
+    /// Writes the labels and annotations that differ. Others are left alone.
+    pub(super) async fn label(
+        &self,
+        key: &ObjectKey,
+        agent: Arc<CachedAgent>,
+        view: &AgentView,
+    ) -> Result<Arc<CachedAgent>, ReconcileError> {
+        let labels = view.labels.iter().filter(|(key, value)| agent.label(key) != Some(value));
+        let labels: Map<_, _> = labels.map(|(key, value)| (key.clone(), json!(value))).collect();
+        let annotations = view.annotations.iter().filter(|(key, text)| !agent.has_annotation(key, text));
+        let annotations: Map<_, _> = annotations.map(|(key, text)| (key.clone(), json!(text))).collect();
+        if labels.is_empty() && annotations.is_empty() {
+            return Ok(agent);
+        }
+        let patch = json!({"metadata": {"labels": labels, "annotations": annotations}});
+        let object = self.writer.patch(&self.agents, agent.as_ref(), (Part::Object, patch)).await?;
+        Ok(self.cached(key, object))
+    }
+}
+
+fn missing(agent: &CachedAgent, infra_env: &InfraEnv) -> Option<Value> {
+    let meta = agent.meta();
+    let mut metadata = Map::new();
+    let mut finalizers = meta.finalizers.clone().unwrap_or_default();
+    if !finalizers.iter().any(|finalizer| finalizer == AGENT_FINALIZER) {
+        finalizers.push(AGENT_FINALIZER.to_owned());
+        metadata.insert("finalizers".to_owned(), json!(finalizers));
+    }
+    let mut owners = meta.owner_references.clone().unwrap_or_default();
+    if !owners.iter().any(|owner| Some(&owner.uid) == infra_env.metadata.uid.as_ref()) {
+        owners.push(owner_reference(infra_env));
+        metadata.insert("ownerReferences".to_owned(), json!(owners));
+    }
+    let mut patch = Map::new();
+    if is_auto_approving(infra_env)
+        && !agent.spec.approved
+        && !agent.has_annotation(AUTO_APPROVED_ANNOTATION, LABEL_TRUE)
+    {
+        metadata.insert("annotations".to_owned(), json!({AUTO_APPROVED_ANNOTATION: LABEL_TRUE}));
+        patch.insert("spec".to_owned(), json!({"approved": true}));
+    }
+    if !metadata.is_empty() {
+        patch.insert("metadata".to_owned(), Value::Object(metadata));
+    }
+    (!patch.is_empty()).then_some(Value::Object(patch))
+}
+
+/// Returns the patch that turns the Agent into a new one of this InfraEnv. Annotations of others stay.
+fn reset(agent: &CachedAgent, infra_env: &InfraEnv) -> Result<Value, ReconcileError> {
+    let (ObjectMeta { labels, annotations, owner_references, .. }, spec) = initial(infra_env);
+    let to_value = |value: Result<Value, serde_json::Error>| {
+        value.map_err(|error| ReconcileError::Backend(format!("cannot write an Agent as JSON: {error}")))
+    };
+    let before = json!({"labels": agent.meta().labels, "spec": to_value(serde_json::to_value(&agent.spec))?});
+    let after = json!({"labels": labels, "spec": to_value(serde_json::to_value(&spec))?});
+    let mut patch = merge_patch::difference(&before, &after).unwrap_or_else(|| json!({}));
+    let labels = patch.get_mut("labels").map(Value::take);
+    let spec = patch.get_mut("spec").map(Value::take);
+    Ok(json!({
+        "metadata": {
+            "labels": labels.unwrap_or_else(|| json!({})),
+            "annotations": annotations,
+            "ownerReferences": owner_references,
+        },
+        "spec": spec.unwrap_or_else(|| json!({})),
+    }))
+}

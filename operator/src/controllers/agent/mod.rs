@@ -1,0 +1,183 @@
+//! Agents: one for each host, which shows the host and whose spec the host follows.
+
+mod creation;
+mod host_spec;
+mod metadata;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use inventory::Inventory;
+use inventory::id::{HostId, HostKey, InfraEnvId};
+use inventory::service::HostDetails;
+use serde_json::json;
+
+use super::Controller;
+use crate::bridge::{HostIndex, InfraEnvIndex};
+use crate::cached_agent::CachedAgent;
+use crate::caches::{Cache, CachedObject as _};
+use crate::crds::names::AGENT_FINALIZER;
+use crate::crds::{Agent, InfraEnv};
+use crate::errors::ReconcileError;
+use crate::merge_patch;
+use crate::object::ObjectKey;
+use crate::projection::SpecSync;
+use crate::projection::agent::{AgentView, view};
+use crate::queue::Next;
+use crate::record_id;
+use crate::status_members::agent_status_members;
+use crate::writer::{Part, Writer};
+
+/// Delay after a host disappeared during a reconciliation.
+const SOON: Duration = Duration::from_secs(1);
+
+/// The controller of Agents.
+#[derive(Debug)]
+pub(crate) struct AgentController {
+    pub(crate) inventory: Inventory,
+    pub(crate) writer: Writer,
+    pub(crate) infra_envs: Cache<InfraEnv>,
+    pub(crate) agents: Cache<CachedAgent>,
+    pub(crate) infra_env_ids: InfraEnvIndex,
+    pub(crate) hosts: HostIndex,
+}
+
+/// A host and the InfraEnv whose image it booted.
+struct OwnedHost {
+    key: HostKey,
+    details: HostDetails,
+    infra_env: Arc<InfraEnv>,
+}
+
+impl Controller for AgentController {
+    const NAME: &'static str = "agent";
+
+    async fn reconcile(&self, key: &ObjectKey) -> Next {
+        match self.try_reconcile(key).await {
+            Ok(next) => next,
+            Err(error) => {
+                let next = error.next();
+                let error = &error as &dyn std::error::Error;
+                match next {
+                    Next::BackOff => tracing::warn!(error, agent = %key, "could not reconcile, will retry"),
+                    _ => tracing::debug!(error, agent = %key, "could not reconcile"),
+                }
+                next
+            }
+        }
+    }
+}
+
+impl AgentController {
+    async fn try_reconcile(&self, key: &ObjectKey) -> Result<Next, ReconcileError> {
+        let agent = self.agents.get(key);
+        if let Some(agent) = agent.as_ref().filter(|agent| agent.meta().deletion_timestamp.is_some()) {
+            return self.delete(key, agent).await;
+        }
+        let Some(host) = self.host(key, agent.as_deref()).await? else {
+            if agent.is_none() {
+                self.hosts.remove(key);
+            }
+            return Ok(Next::Wait);
+        };
+        let agent = match agent {
+            Some(agent) => agent,
+            None => self.create(key, &host).await?,
+        };
+        self.synchronize(key, agent, host).await
+    }
+
+    /// Returns the host of an Agent: the one that registered last, if a machine booted images of several InfraEnvs. The
+    /// others are deleted.
+    async fn host(
+        &self,
+        key: &ObjectKey,
+        agent: Option<&CachedAgent>,
+    ) -> Result<Option<OwnedHost>, ReconcileError> {
+        let mut hosts = Vec::new();
+        for host_key in self.host_keys(key, agent) {
+            let Some(infra_env) = self.live_infra_env(key, host_key.infra_env_id) else { continue };
+            if let Some(details) = self.inventory.host_details(host_key).await? {
+                hosts.push(OwnedHost { key: host_key, details, infra_env });
+            }
+        }
+        hosts.sort_by_key(|host| host.details.record.registered_at);
+        let last = hosts.pop();
+        for other in hosts {
+            self.inventory.deregister_host_if_present(other.key, None).await?;
+        }
+        Ok(last)
+    }
+
+    /// Returns the keys of the hosts that an Agent may belong to.
+    fn host_keys(&self, key: &ObjectKey, agent: Option<&CachedAgent>) -> Vec<HostKey> {
+        let Ok(host_id) = key.name.parse::<HostId>() else { return Vec::new() };
+        let mut ids = self.hosts.find(key);
+        let labelled = agent.and_then(CachedAgent::infra_env);
+        let labelled = labelled.and_then(|name| self.infra_envs.get(&ObjectKey::new(&key.namespace, name)));
+        ids.extend(labelled.and_then(|infra_env| record_id::of_infra_env(&infra_env.metadata).ok()));
+        ids.into_iter().map(|infra_env_id| HostKey { infra_env_id, host_id }).collect()
+    }
+
+    /// Returns the InfraEnv of an infra-env, in the namespace of an Agent, unless it is being deleted.
+    fn live_infra_env(&self, key: &ObjectKey, id: InfraEnvId) -> Option<Arc<InfraEnv>> {
+        let infra_env = self.infra_env_ids.find(id).filter(|found| found.namespace == key.namespace)?;
+        let infra_env = self.infra_envs.get(&infra_env)?;
+        infra_env.metadata.deletion_timestamp.is_none().then_some(infra_env)
+    }
+
+    /// Applies the spec to the host, and shows the host.
+    async fn synchronize(
+        &self,
+        key: &ObjectKey,
+        agent: Arc<CachedAgent>,
+        host: OwnedHost,
+    ) -> Result<Next, ReconcileError> {
+        let agent = self.claim(key, agent, &host).await?;
+        let sync = self.apply_spec(&agent.spec, &host).await?;
+        let Some(details) = self.inventory.host_details(host.key).await? else {
+            return Ok(Next::After(SOON));
+        };
+        let now = self.inventory.clock().now();
+        let view = view(&details, (agent.spec.approved, &sync), &agent.conditions, now)?;
+        let agent = self.label(key, agent, &view).await?;
+        self.show(&agent, &view).await?;
+        match sync {
+            SpecSync::BackendError(_) => Ok(Next::BackOff),
+            _ => Ok(Next::Wait),
+        }
+    }
+
+    /// Writes the status if it differs from what the watch showed.
+    async fn show(&self, agent: &Arc<CachedAgent>, view: &AgentView) -> Result<(), ReconcileError> {
+        if agent.shows(&view.status) {
+            return Ok(());
+        }
+        let status = serde_json::to_value(&view.status).map_err(|error| {
+            ReconcileError::Backend(format!("cannot write the status of an Agent as JSON: {error}"))
+        })?;
+        let patch = merge_patch::replacement(agent_status_members()?, status);
+        self.writer.patch(&self.agents, agent.as_ref(), (Part::Status, json!({"status": patch}))).await?;
+        Ok(())
+    }
+
+    /// Deletes the host, and then removes the finalizer. A machine that still runs registers again.
+    async fn delete(&self, key: &ObjectKey, agent: &Arc<CachedAgent>) -> Result<Next, ReconcileError> {
+        let finalizers = agent.meta().finalizers.iter().flatten();
+        let others: Vec<_> = finalizers.clone().filter(|finalizer| *finalizer != AGENT_FINALIZER).collect();
+        if others.len() == finalizers.count() {
+            return Ok(Next::Wait);
+        }
+        for host_key in self.host_keys(key, Some(agent)) {
+            self.inventory.deregister_host_if_present(host_key, None).await?;
+        }
+        let patch = (Part::Object, json!({"metadata": {"finalizers": others}}));
+        self.writer.patch::<CachedAgent>(&self.agents, agent.as_ref(), patch).await?;
+        Ok(Next::Wait)
+    }
+
+    /// Returns the cached form of an Agent that was just written.
+    fn cached(&self, key: &ObjectKey, written: Agent) -> Arc<CachedAgent> {
+        self.agents.get(key).unwrap_or_else(|| Arc::new(CachedAgent::from_object(written)))
+    }
+}

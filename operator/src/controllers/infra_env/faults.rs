@@ -1,0 +1,16 @@
+//! Faults in the networks of an InfraEnv, with the names of their NMStateConfigs.
+
+use crate::errors::ReconcileError;
+
+/// Converts an error of the inventory. Faults in networks have the names of their NMStateConfigs.
+pub(super) fn with_config_names(error: inventory::Error, names: &[String]) -> ReconcileError {
+    if error.findings().is_empty() {
+        return error.into();
+    }
+    let faults = error.findings().iter().map(|finding| {
+        let name = names.get(finding.host).map_or("?", String::as_str);
+        let place = if finding.path.is_empty() { String::new() } else { format!(" {}:", finding.path) };
+        format!("NMStateConfig {name}:{place} {}", finding.message)
+    });
+    ReconcileError::Input(faults.collect::<Vec<_>>().join("; "))
+}

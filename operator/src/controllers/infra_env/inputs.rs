@@ -1,0 +1,134 @@
+//! The parameters of an infra-env, from an InfraEnv and the objects that it refers to.
+
+use assisted::architecture::{CpuArchitecture, ImageType};
+use assisted::infra_env::{InfraEnvCreateParams, KernelArgument, KernelArgumentOperation, Proxy};
+use inventory::infra_env::InfraEnvRecord;
+
+use super::{Applied, InfraEnvController};
+use crate::crds::{InfraEnv, InfraEnvSpec, ProxySettings};
+use crate::errors::ReconcileError;
+use crate::networks::{self, NamedConfig, SelectedNetworks};
+use crate::object::ObjectKey;
+use crate::references::{self, PullSecret};
+
+/// The parameters of an infra-env.
+pub(super) struct InfraEnvInputs {
+    pub(super) params: InfraEnvCreateParams,
+    /// The names of the NMStateConfigs, in the order of the networks in `params`.
+    pub(super) config_names: Vec<String>,
+    pub(super) applied: Applied,
+}
+
+impl InfraEnvController {
+    /// Returns the parameters of the infra-env. `stored` is the infra-env as it is.
+    pub(super) async fn inputs(
+        &self,
+        key: &ObjectKey,
+        object: &InfraEnv,
+        stored: Option<InfraEnvRecord>,
+    ) -> Result<InfraEnvInputs, ReconcileError> {
+        let spec = &object.spec;
+        if spec.mirror_registry_ref.is_some() {
+            return Err(ReconcileError::Input("spec.mirrorRegistryRef is not supported yet".to_owned()));
+        }
+        let SelectedNetworks { hosts, names } = self.selected_networks(key, spec)?;
+        let mut params = params(&key.name, spec)?;
+        params.static_network_config = Some(hosts);
+        let PullSecret { text, applied } = self.pull_secret(key, spec, stored).await?;
+        params.pull_secret = text;
+        let applied = Applied { pull_secret: applied };
+        Ok(InfraEnvInputs { params, config_names: names, applied })
+    }
+
+    fn selected_networks(
+        &self,
+        key: &ObjectKey,
+        spec: &InfraEnvSpec,
+    ) -> Result<SelectedNetworks, ReconcileError> {
+        let configs = self.caches.networks.in_namespace(&key.namespace);
+        let configs = configs.iter().filter(|(_, config)| config.metadata.deletion_timestamp.is_none());
+        let configs = configs.map(|(key, config)| NamedConfig {
+            name: &key.name,
+            labels: config.metadata.labels.as_ref(),
+            spec: &config.spec,
+        });
+        let selector = &spec.nm_state_config_label_selector;
+        networks::select(selector, configs).map_err(ReconcileError::Input)
+    }
+
+    /// Returns the pull secret: the stored one if its Secret is unchanged.
+    async fn pull_secret(
+        &self,
+        key: &ObjectKey,
+        spec: &InfraEnvSpec,
+        stored: Option<InfraEnvRecord>,
+    ) -> Result<PullSecret, ReconcileError> {
+        let name = &spec.pull_secret_ref.name;
+        if name.is_empty() {
+            return Err(ReconcileError::Reference("missing pull secret reference".to_owned()));
+        }
+        let secret = ObjectKey::new(&key.namespace, name);
+        let applied = self.applied.find(key).map(|applied| applied.pull_secret);
+        if let (Some(stored), Some(applied)) = (stored, applied)
+            && applied.is_current(&self.caches.secrets, &secret)
+        {
+            return Ok(PullSecret { text: stored.image.pull_secret, applied });
+        }
+        references::pull_secret(&self.writer, &secret).await
+    }
+}
+
+/// Returns the parameters that the spec alone decides. The pull secret is empty.
+fn params(name: &str, spec: &InfraEnvSpec) -> Result<InfraEnvCreateParams, ReconcileError> {
+    let list = |items: &[String]| (!items.is_empty()).then(|| items.join(","));
+    Ok(InfraEnvCreateParams {
+        proxy: spec.proxy.as_ref().map(proxy),
+        additional_ntp_sources: list(&spec.additional_ntp_sources),
+        ntp_sources: list(&spec.ntp_sources),
+        ssh_authorized_key: spec.ssh_authorized_key.clone(),
+        image_type: image_type(spec.image_type.as_deref())?,
+        ignition_config_override: spec.ignition_config_override.clone(),
+        openshift_version: spec.os_image_version.clone(),
+        cpu_architecture: architecture(spec.cpu_architecture.as_deref())?,
+        kernel_arguments: Some(spec.kernel_arguments.iter().map(kernel_argument).collect()),
+        additional_trust_bundle: spec.additional_trust_bundle.clone(),
+        network_discovery_delay_seconds: spec.network_discovery_delay_seconds,
+        ..InfraEnvCreateParams::new(name.to_owned(), inventory::Secret::default())
+    })
+}
+
+fn proxy(settings: &ProxySettings) -> Proxy {
+    Proxy {
+        http_proxy: settings.http_proxy.clone(),
+        https_proxy: settings.https_proxy.clone(),
+        no_proxy: settings.no_proxy.clone(),
+    }
+}
+
+fn image_type(name: Option<&str>) -> Result<Option<ImageType>, ReconcileError> {
+    let Some(name) = name else { return Ok(None) };
+    let types = [ImageType::Full, ImageType::Minimal, ImageType::Disconnected];
+    let known = types.into_iter().find(|known| known.as_str() == name);
+    let error = || ReconcileError::Input(format!("spec.imageType {name:?} is not full-iso or minimal-iso"));
+    known.ok_or_else(error).map(Some)
+}
+
+fn architecture(name: Option<&str>) -> Result<Option<CpuArchitecture>, ReconcileError> {
+    let Some(name) = name else { return Ok(None) };
+    let error = || {
+        ReconcileError::Input(format!(
+            "spec.cpuArchitecture {name:?} is not x86_64, aarch64, arm64, ppc64le or s390x"
+        ))
+    };
+    CpuArchitecture::from_name(name).ok_or_else(error).map(Some)
+}
+
+fn kernel_argument(argument: &crate::crds::KernelArgument) -> KernelArgument {
+    let operation = match argument.operation.as_deref() {
+        Some("append") => Some(KernelArgumentOperation::Append),
+        Some("replace") => Some(KernelArgumentOperation::Replace),
+        Some("delete") => Some(KernelArgumentOperation::Delete),
+        _ => None,
+    };
+    KernelArgument { operation, value: argument.value.clone().unwrap_or_default() }
+}

@@ -1,0 +1,121 @@
+//! Which resources depend on a changed object: by its old and its new state.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+
+use crate::cached_agent::CachedAgent;
+use crate::caches::{Cache, CacheChange, CachedObject, Origin, pruned_meta};
+use crate::crds::{InfraEnv, NMStateConfig};
+use crate::object::ObjectKey;
+use crate::queue::Queue;
+use crate::references::Reference;
+use crate::selector;
+
+/// The caches of the objects that decide about InfraEnvs.
+#[derive(Clone, Debug)]
+pub(crate) struct InfraEnvCaches {
+    pub(crate) infra_envs: Cache<InfraEnv>,
+    pub(crate) networks: Cache<NMStateConfig>,
+    pub(crate) secrets: Cache<Reference<Secret>>,
+    pub(crate) config_maps: Cache<Reference<ConfigMap>>,
+}
+
+impl InfraEnvCaches {
+    /// Adds InfraEnvs to a queue when they change, or when an object changes that they select or refer to.
+    pub(crate) fn fill(&self, queue: &Queue<ObjectKey>) {
+        let own = queue.clone();
+        self.infra_envs.on_change(move |change| {
+            if change.origin == Origin::Watch {
+                own.push(change.key.clone());
+            }
+        });
+        let (own, caches) = (queue.clone(), self.infra_envs.clone());
+        self.networks.on_change(move |change| {
+            // Many configs may be applied together.
+            selecting(&caches, change).into_iter().for_each(|key| own.push_in_burst(key));
+        });
+        let (own, caches) = (queue.clone(), self.infra_envs.clone());
+        self.secrets.on_change(move |change| {
+            for (key, infra_env) in caches.in_namespace(&change.key.namespace) {
+                if infra_env.spec.pull_secret_ref.name == change.key.name {
+                    own.push(key);
+                }
+            }
+        });
+        let (own, caches) = (queue.clone(), self.infra_envs.clone());
+        self.config_maps.on_change(move |change| {
+            let is_named = |infra_env: &InfraEnv| {
+                let mirrors = infra_env.spec.mirror_registry_ref.as_ref();
+                mirrors.is_some_and(|it| it.name == change.key.name && it.namespace == change.key.namespace)
+            };
+            caches.keys_of(is_named).into_iter().for_each(|key| own.push(key));
+        });
+    }
+}
+
+/// Returns the InfraEnvs that select a changed config, before or after the change. An invalid selector selects it: the
+/// InfraEnv reports the error.
+fn selecting(infra_envs: &Cache<InfraEnv>, change: &CacheChange<NMStateConfig>) -> BTreeSet<ObjectKey> {
+    let selects = |infra_env: &InfraEnv, config: &NMStateConfig| {
+        let selector = &infra_env.spec.nm_state_config_label_selector;
+        selector::matches(selector, config.metadata.labels.as_ref()).unwrap_or(true)
+    };
+    let infra_envs = infra_envs.in_namespace(&change.key.namespace);
+    let selecting = infra_envs
+        .into_iter()
+        .filter(|(_, infra_env)| change.states().any(|config| selects(infra_env, config)));
+    selecting.map(|(key, _)| key).collect()
+}
+
+/// Adds Agents to a queue when they change, or when their InfraEnv begins to approve its Agents.
+pub(crate) fn fill_agents(
+    queue: &Queue<ObjectKey>,
+    agents: &Cache<CachedAgent>,
+    infra_envs: &Cache<InfraEnv>,
+) {
+    let own = queue.clone();
+    agents.on_change(move |change| {
+        if change.origin == Origin::Watch {
+            own.push(change.key.clone());
+        }
+    });
+    let (own, agents) = (queue.clone(), agents.clone());
+    infra_envs.on_change(move |change| {
+        let approval = |infra_env: &InfraEnv| infra_env.spec.agent_approval.clone();
+        if change.before.as_deref().map(approval) == change.after.as_deref().map(approval) {
+            return;
+        }
+        for (key, agent) in agents.in_namespace(&change.key.namespace) {
+            if agent.infra_env() == Some(&change.key.name) {
+                own.push(key);
+            }
+        }
+    });
+}
+
+impl CachedObject for InfraEnv {
+    type Kind = Self;
+
+    fn from_object(mut object: Self) -> Self {
+        object.metadata = pruned_meta(object.metadata);
+        object
+    }
+
+    fn meta(&self) -> &kube::api::ObjectMeta {
+        &self.metadata
+    }
+}
+
+impl CachedObject for NMStateConfig {
+    type Kind = Self;
+
+    fn from_object(mut object: Self) -> Self {
+        object.metadata = pruned_meta(object.metadata);
+        object
+    }
+
+    fn meta(&self) -> &kube::api::ObjectMeta {
+        &self.metadata
+    }
+}

@@ -1,0 +1,75 @@
+//! What the controllers did, for metrics.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::object::ObjectKey;
+use crate::queue::{Next, Queue};
+
+/// The queue and the counts of one controller. Clones share them.
+#[derive(Clone, Debug)]
+pub struct ControllerMetrics {
+    name: &'static str,
+    queue: Queue<ObjectKey>,
+    counts: Arc<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    reconciliations: AtomicU64,
+    failures: AtomicU64,
+    microseconds: AtomicU64,
+}
+
+impl ControllerMetrics {
+    pub(crate) fn new(name: &'static str, queue: Queue<ObjectKey>) -> Self {
+        Self { name, queue, counts: Arc::default() }
+    }
+
+    /// Returns the name of the controller.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns the number of objects that are due or being reconciled.
+    #[must_use]
+    pub fn queue_depth(&self) -> usize {
+        self.queue.depth()
+    }
+
+    /// Returns the number of objects whose last reconciliation failed.
+    #[must_use]
+    pub fn failing_objects(&self) -> usize {
+        self.queue.failing()
+    }
+
+    /// Counts a reconciliation.
+    pub(crate) fn add(&self, duration: Duration, next: Next) {
+        let Counts { reconciliations, failures, microseconds } = &*self.counts;
+        reconciliations.fetch_add(1, Ordering::Relaxed);
+        if next == Next::BackOff {
+            failures.fetch_add(1, Ordering::Relaxed);
+        }
+        microseconds.fetch_add(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Returns the number of reconciliations.
+    #[must_use]
+    pub fn reconciliations(&self) -> u64 {
+        self.counts.reconciliations.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of failed reconciliations.
+    #[must_use]
+    pub fn failures(&self) -> u64 {
+        self.counts.failures.load(Ordering::Relaxed)
+    }
+
+    /// Returns the time of all reconciliations.
+    #[must_use]
+    pub fn duration(&self) -> Duration {
+        Duration::from_micros(self.counts.microseconds.load(Ordering::Relaxed))
+    }
+}

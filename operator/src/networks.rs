@@ -1,0 +1,137 @@
+//! The static networks that NMStateConfigs define for an InfraEnv.
+
+use std::collections::BTreeMap;
+
+use assisted::infra_env::{HostStaticNetwork, MacInterface};
+use serde_json::{Map, Value};
+
+use crate::crds::{NMStateConfigSpec, Selector};
+use crate::selector;
+
+/// An NMStateConfig of the namespace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NamedConfig<'a> {
+    /// Its name.
+    pub(crate) name: &'a str,
+    /// Its labels.
+    pub(crate) labels: Option<&'a BTreeMap<String, String>>,
+    /// Its spec.
+    pub(crate) spec: &'a NMStateConfigSpec,
+}
+
+/// The networks of an InfraEnv, and the names of the NMStateConfigs that they come from, in the same order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SelectedNetworks {
+    /// The networks.
+    pub(crate) hosts: Vec<HostStaticNetwork>,
+    /// The names of the configs.
+    pub(crate) names: Vec<String>,
+}
+
+/// Returns the networks of the selected configs.
+///
+/// # Errors
+///
+/// Returns an error if the selector is invalid, or if two configs have the same MAC address: on a host with that
+/// address, the files of one would overwrite the files of the other.
+pub(crate) fn select<'a>(
+    selector: &Selector,
+    configs: impl Iterator<Item = NamedConfig<'a>>,
+) -> Result<SelectedNetworks, String> {
+    let mut selected = SelectedNetworks::default();
+    let mut owners = BTreeMap::new();
+    for config in configs {
+        if !selector::matches(selector, config.labels)? {
+            continue;
+        }
+        for interface in &config.spec.interfaces {
+            let address = interface.mac_address.to_lowercase();
+            match owners.insert(address, config.name) {
+                Some(other) if other != config.name => {
+                    return Err(format!(
+                        "NMStateConfig {other} and NMStateConfig {} both have the MAC address {}",
+                        config.name, interface.mac_address
+                    ));
+                }
+                _ => {}
+            }
+        }
+        selected.hosts.push(network(config.spec)?);
+        selected.names.push(config.name.to_owned());
+    }
+    Ok(selected)
+}
+
+fn network(spec: &NMStateConfigSpec) -> Result<HostStaticNetwork, String> {
+    let interfaces = spec.interfaces.iter().map(|interface| MacInterface {
+        logical_nic_name: interface.name.clone(),
+        mac_address: interface.mac_address.clone(),
+    });
+    let network_yaml = serde_yaml_ng::to_string(&sorted(&spec.config))
+        .map_err(|error| format!("cannot write a network configuration as YAML: {error}"))?;
+    Ok(HostStaticNetwork { mac_interface_map: interfaces.collect(), network_yaml })
+}
+
+/// Sorts the keys at each level, so that the text does not depend on how the object was written.
+fn sorted(object: &Map<String, Value>) -> Value {
+    let members: BTreeMap<_, _> = object.iter().map(|(key, value)| (key, sorted_value(value))).collect();
+    Value::Object(members.into_iter().map(|(key, value)| (key.clone(), value)).collect())
+}
+
+fn sorted_value(value: &Value) -> Value {
+    match value {
+        Value::Object(object) => sorted(object),
+        Value::Array(items) => Value::Array(items.iter().map(sorted_value).collect()),
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::crds::NMStateConfigInterface;
+
+    fn spec(mac_addresses: &[&str], config: &Value) -> NMStateConfigSpec {
+        let interface = |(index, address): (usize, &&str)| NMStateConfigInterface {
+            name: format!("nic{index}"),
+            mac_address: (*address).to_owned(),
+        };
+        let interfaces = mac_addresses.iter().enumerate().map(interface).collect();
+        NMStateConfigSpec { interfaces, config: config.as_object().unwrap().clone() }
+    }
+
+    fn selector() -> Selector {
+        Selector { match_labels: labels("net", "a"), ..Selector::default() }
+    }
+
+    fn labels(key: &str, value: &str) -> BTreeMap<String, String> {
+        BTreeMap::from([(key.to_owned(), value.to_owned())])
+    }
+
+    #[test]
+    fn only_matching_configs_are_selected() {
+        let (own, other) = (labels("net", "a"), labels("net", "b"));
+        let spec = spec(&["52:54:00:00:00:01"], &json!({"b": 1, "a": {"d": [], "c": 2}}));
+        let configs = [("one", &own), ("two", &other)];
+        let configs =
+            configs.iter().map(|(name, labels)| NamedConfig { name, labels: Some(*labels), spec: &spec });
+        let selected = select(&selector(), configs).unwrap();
+        assert_eq!(selected.names, ["one"]);
+        assert_eq!(selected.hosts[0].network_yaml, "a:\n  c: 2\n  d: []\nb: 1\n");
+        assert_eq!(selected.hosts[0].mac_interface_map[0].logical_nic_name, "nic0");
+    }
+
+    #[test]
+    fn rejects_mac_address_in_two_configs() {
+        let labels = labels("net", "a");
+        let one = spec(&["52:54:00:00:00:0a"], &json!({}));
+        let two = spec(&["52:54:00:00:00:01", "52:54:00:00:00:0A"], &json!({}));
+        let configs = [("one", &one), ("two", &two)];
+        let configs = configs.iter().map(|(name, spec)| NamedConfig { name, labels: Some(&labels), spec });
+        let error = select(&selector(), configs).unwrap_err();
+        let expected = "NMStateConfig one and NMStateConfig two both have the MAC address 52:54:00:00:00:0A";
+        assert_eq!(error, expected);
+    }
+}

@@ -1,0 +1,227 @@
+//! The operator: all watches, queues and controllers of this process.
+
+use std::fmt;
+use std::sync::Arc;
+
+use inventory::Inventory;
+use kube::runtime::watcher;
+use kube::{Api, Client};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::bridge::{self, HostBridge, HostIndex, InfraEnvIndex};
+use crate::cached_agent::CachedAgent;
+use crate::caches::{Cache, CachedObject};
+use crate::controllers::agent::AgentController;
+use crate::controllers::infra_env::{AppliedReferences, InfraEnvController};
+use crate::controllers::{self, Controller};
+use crate::crds::names::{LABEL_TRUE, WATCH_LABEL};
+use crate::leader::{Election, Leadership};
+use crate::mapping::{self, InfraEnvCaches};
+use crate::metrics::ControllerMetrics;
+use crate::object::ObjectKey;
+use crate::queue::Queue;
+use crate::requests::RequestCounts;
+use crate::settings::Settings;
+use crate::watches;
+use crate::writer::{NamespacedKind, Writer};
+
+/// Number of objects of a kind that are reconciled at the same time.
+const WORKERS: usize = 8;
+
+/// The operator of this process.
+pub struct Operator {
+    client: Client,
+    inventory: Inventory,
+    settings: Settings,
+    leadership: Leadership,
+    election: Option<Election>,
+    caches: InfraEnvCaches,
+    agents: Cache<CachedAgent>,
+    queues: Queues,
+    bridge: HostBridge,
+    index: InfraEnvIndex,
+    metrics: OperatorMetrics,
+}
+
+/// The queues of the controllers.
+#[derive(Clone, Debug, Default)]
+struct Queues {
+    infra_envs: Queue<ObjectKey>,
+    agents: Queue<ObjectKey>,
+}
+
+/// What the operator did, for metrics. Clones share the counts.
+#[derive(Clone, Debug, Default)]
+pub struct OperatorMetrics {
+    /// The requests to the Kubernetes API, without watches and leases.
+    pub requests: RequestCounts,
+    /// The queues and counts of the controllers.
+    pub controllers: Vec<ControllerMetrics>,
+}
+
+impl fmt::Debug for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Operator").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Operator {
+    /// Returns an operator that does nothing yet.
+    #[must_use]
+    pub fn new(client: Client, inventory: Inventory, settings: Settings) -> Self {
+        let election = Election::new(client.clone(), &settings.lease_namespace, settings.identity.clone());
+        let watches = settings.namespaces.len().max(1);
+        let caches = InfraEnvCaches {
+            infra_envs: Cache::new(watches),
+            networks: Cache::new(watches),
+            secrets: Cache::new(watches),
+            config_maps: Cache::new(watches),
+        };
+        let queues = Queues::default();
+        let metrics = OperatorMetrics {
+            requests: RequestCounts::default(),
+            controllers: vec![
+                ControllerMetrics::new(InfraEnvController::NAME, queues.infra_envs.clone()),
+                ControllerMetrics::new(AgentController::NAME, queues.agents.clone()),
+            ],
+        };
+        let bridge = HostBridge {
+            inventory: inventory.clone(),
+            hosts: HostIndex::default(),
+            agents: queues.agents.clone(),
+        };
+        let index = InfraEnvIndex::following(&caches.infra_envs);
+        Self {
+            client,
+            inventory,
+            settings,
+            leadership: election.leadership(),
+            election: Some(election),
+            caches,
+            agents: Cache::new(watches),
+            queues,
+            bridge,
+            index,
+            metrics,
+        }
+    }
+
+    /// Returns whether this replica writes.
+    #[must_use]
+    pub fn leadership(&self) -> Leadership {
+        self.leadership.clone()
+    }
+
+    /// Returns the metrics.
+    #[must_use]
+    pub fn metrics(&self) -> OperatorMetrics {
+        self.metrics.clone()
+    }
+
+    /// Watches and reconciles until `shutdown` completes, then gives up the lease.
+    pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
+        let Some(election) = self.election.take() else { return };
+        let mut tasks = JoinSet::new();
+        self.watch_all(&mut tasks);
+        let (end, ended) = watch::channel(false);
+        let electing = tokio::spawn(election.run(self.inventory.leadership(), ended));
+        tokio::select! {
+            () = self.lead() => {}
+            () = shutdown => {}
+        }
+        drop(tasks);
+        // Nothing writes any more.
+        end.send_replace(true);
+        let _ = electing.await;
+    }
+
+    /// Starts the watches and the functions that fill the queues.
+    fn watch_all(&self, tasks: &mut JoinSet<()>) {
+        let caches = &self.caches;
+        caches.fill(&self.queues.infra_envs);
+        mapping::fill_agents(&self.queues.agents, &self.agents, &caches.infra_envs);
+        self.watch(tasks, &caches.infra_envs, &watcher::Config::default());
+        self.watch(tasks, &caches.networks, &watcher::Config::default());
+        let labelled = watcher::Config::default().labels(&format!("{WATCH_LABEL}={LABEL_TRUE}"));
+        self.watch(tasks, &caches.secrets, &labelled);
+        self.watch(tasks, &caches.config_maps, &labelled);
+        self.watch(tasks, &self.agents, &watcher::Config::default());
+        let infra_envs = (caches.infra_envs.clone(), self.queues.infra_envs.clone());
+        tasks.spawn(bridge::follow(self.bridge.clone(), self.index.clone(), infra_envs));
+    }
+
+    fn watch<O>(&self, tasks: &mut JoinSet<()>, cache: &Cache<O>, config: &watcher::Config)
+    where
+        O: CachedObject<Kind: NamespacedKind>,
+    {
+        if self.settings.namespaces.is_empty() {
+            let api = Api::all(self.client.clone());
+            tasks.spawn(watches::follow(cache.clone(), api, None, config.clone()));
+        }
+        for namespace in &self.settings.namespaces {
+            let api = Api::namespaced(self.client.clone(), namespace);
+            tasks.spawn(watches::follow(cache.clone(), api, Some(namespace.clone()), config.clone()));
+        }
+    }
+
+    /// Reconciles while this replica is the leader. Never returns.
+    async fn lead(&self) {
+        let caches = &self.caches;
+        let mut leadership = self.leadership.clone();
+        tokio::join!(
+            caches.infra_envs.synced(),
+            caches.networks.synced(),
+            caches.secrets.synced(),
+            caches.config_maps.synced(),
+            self.agents.synced()
+        );
+        loop {
+            leadership.gained().await;
+            // Another leader may have left anything unfinished.
+            self.queues.infra_envs.clear();
+            self.queues.agents.clear();
+            caches.infra_envs.keys().into_iter().for_each(|key| self.queues.infra_envs.push(key));
+            self.agents.keys().into_iter().for_each(|key| self.queues.agents.push(key));
+            tokio::select! {
+                () = self.reconcile() => {}
+                () = leadership.lost() => {}
+            }
+        }
+    }
+
+    /// Runs the controllers. Never returns.
+    async fn reconcile(&self) {
+        let writer = Writer::new(
+            self.client.clone(),
+            self.leadership.clone(),
+            self.settings.requests_per_second,
+            self.metrics.requests.clone(),
+        );
+        let infra_envs = InfraEnvController {
+            inventory: self.inventory.clone(),
+            writer: writer.clone(),
+            caches: self.caches.clone(),
+            bridge: self.bridge.clone(),
+            applied: AppliedReferences::default(),
+        };
+        let agents = AgentController {
+            inventory: self.inventory.clone(),
+            writer,
+            infra_envs: self.caches.infra_envs.clone(),
+            agents: self.agents.clone(),
+            infra_env_ids: self.index.clone(),
+            hosts: self.bridge.hosts.clone(),
+        };
+        tokio::join!(
+            self.run_controller(infra_envs, &self.queues.infra_envs),
+            self.run_controller(agents, &self.queues.agents)
+        );
+    }
+
+    async fn run_controller<C: Controller>(&self, controller: C, queue: &Queue<ObjectKey>) {
+        let metrics = self.metrics.controllers.iter().find(|metrics| metrics.name() == C::NAME);
+        let metrics = metrics.cloned().unwrap_or_else(|| ControllerMetrics::new(C::NAME, queue.clone()));
+        controllers::run(Arc::new(controller), queue.clone(), WORKERS, metrics).await;
+    }
+}

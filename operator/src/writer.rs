@@ -1,0 +1,206 @@
+//! All writes to the Kubernetes API.
+//!
+//! A write requires that this replica is the leader and that the object is unchanged since the controller saw it. Its
+//! result is put into the cache. All requests share a rate limit.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::NamespaceResourceScope;
+use kube::api::{PartialObjectMeta, Patch, PatchParams, PostParams};
+use kube::{Api, Client, Resource};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::caches::{Cache, CachedObject, Origin};
+use crate::errors::RequestError;
+use crate::leader::Leadership;
+use crate::object::{ObjectKey, Version};
+use crate::requests::{RateLimit, RequestCounts, Verb};
+
+/// Maximum time of one request.
+const MAX_TIME: Duration = Duration::from_secs(10);
+
+/// The part of an object that a patch changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Metadata or spec.
+    Object,
+    /// The status subresource.
+    Status,
+}
+
+/// Sends requests to the Kubernetes API. Clones share the rate limit.
+#[derive(Clone)]
+pub(crate) struct Writer {
+    client: Client,
+    leadership: Leadership,
+    rate: Arc<RateLimit>,
+    counts: RequestCounts,
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").finish_non_exhaustive()
+    }
+}
+
+impl Writer {
+    /// Returns a writer for the time in which this replica is the leader.
+    #[must_use]
+    pub(crate) fn new(
+        client: Client,
+        leadership: Leadership,
+        requests_per_second: u32,
+        counts: RequestCounts,
+    ) -> Self {
+        Self { client, leadership, rate: Arc::new(RateLimit::new(requests_per_second)), counts }
+    }
+
+    /// Reads an object. Returns `None` if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request fails.
+    pub(crate) async fn get<K>(&self, key: &ObjectKey) -> Result<Option<K>, RequestError>
+    where
+        K: NamespacedKind,
+    {
+        let api = self.api::<K>(&key.namespace);
+        match self.send::<K, _>(Verb::Get, api.get(&key.name)).await {
+            Ok(object) => Ok(Some(object)),
+            Err(RequestError::Gone) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Changes an object by a merge patch, if it still has the version that the caller saw. Returns the new state.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RequestError::Conflict`] if the object has changed, or an error if the request fails.
+    pub(crate) async fn patch<O>(
+        &self,
+        cache: &Cache<O>,
+        seen: &O,
+        (part, patch): (Part, Value),
+    ) -> Result<O::Kind, RequestError>
+    where
+        O: CachedObject<Kind: NamespacedKind>,
+    {
+        let meta = seen.meta();
+        let key = ObjectKey::from_meta(meta).ok_or(RequestError::Gone)?;
+        let patch = with_version(patch, &Version::from_meta(meta));
+        let object = self.patch_part::<O::Kind>(&key, (part, patch)).await?;
+        // The last finalizer of a deleted object was removed: the watch reports the deletion.
+        let is_deleted = object.meta().deletion_timestamp.is_some()
+            && object.meta().finalizers.as_ref().is_none_or(Vec::is_empty);
+        if !is_deleted {
+            cache.apply(object.clone(), Origin::OwnWrite);
+        }
+        Ok(object)
+    }
+
+    /// Changes the metadata of an object that no cache holds by a merge patch, and returns the metadata. The patch
+    /// contains the version that the caller read.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request fails.
+    pub(crate) async fn patch_meta<K>(
+        &self,
+        key: &ObjectKey,
+        patch: Value,
+    ) -> Result<PartialObjectMeta<K>, RequestError>
+    where
+        K: NamespacedKind,
+    {
+        let (api, params) = (self.api::<K>(&key.namespace), PatchParams::default());
+        let patch = Patch::Merge(&patch);
+        self.send::<K, _>(Verb::Patch, api.patch_metadata(&key.name, &params, &patch)).await
+    }
+
+    async fn patch_part<K>(&self, key: &ObjectKey, (part, patch): (Part, Value)) -> Result<K, RequestError>
+    where
+        K: NamespacedKind,
+    {
+        let api = self.api::<K>(&key.namespace);
+        let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
+        match part {
+            Part::Object => self.send::<K, _>(Verb::Patch, api.patch(&key.name, &params, &patch)).await,
+            Part::Status => {
+                self.send::<K, _>(Verb::PatchStatus, api.patch_status(&key.name, &params, &patch)).await
+            }
+        }
+    }
+
+    /// Creates an object, and returns it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`RequestError::Conflict`] if the object exists, or an error if the request fails.
+    pub(crate) async fn create<O>(&self, cache: &Cache<O>, object: &O::Kind) -> Result<O::Kind, RequestError>
+    where
+        O: CachedObject<Kind: NamespacedKind + Serialize>,
+    {
+        let namespace = object.meta().namespace.as_deref().unwrap_or_default();
+        let (api, params) = (self.api::<O::Kind>(namespace), PostParams::default());
+        let created = self.send::<O::Kind, _>(Verb::Create, api.create(&params, object)).await?;
+        cache.apply(created.clone(), Origin::OwnWrite);
+        Ok(created)
+    }
+
+    fn api<K: NamespacedKind>(&self, namespace: &str) -> Api<K> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    /// Sends a request when the rate limit allows it.
+    async fn send<K: NamespacedKind, T>(
+        &self,
+        verb: Verb,
+        request: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, RequestError> {
+        self.rate.acquire().await;
+        // After the wait, which may be long.
+        if verb != Verb::Get && !self.leadership.is_valid() {
+            return Err(RequestError::NotLeader);
+        }
+        let result = match tokio::time::timeout(MAX_TIME, request).await {
+            Ok(result) => result.map_err(RequestError::from),
+            Err(_) => Err(RequestError::TimedOut { seconds: MAX_TIME.as_secs() }),
+        };
+        self.counts.count(&K::kind(&()), verb, &result);
+        result
+    }
+}
+
+/// A kind whose objects are in namespaces.
+pub(crate) trait NamespacedKind:
+    Resource<DynamicType = (), Scope = NamespaceResourceScope>
+    + Clone
+    + fmt::Debug
+    + Send
+    + serde::de::DeserializeOwned
+{
+}
+
+impl<K> NamespacedKind for K where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + fmt::Debug
+        + Send
+        + serde::de::DeserializeOwned
+{
+}
+
+/// Returns a merge patch that applies only to this version of the object.
+pub(crate) fn with_version(mut patch: Value, version: &Version) -> Value {
+    if let Some(patch) = patch.as_object_mut() {
+        let metadata = patch.entry("metadata").or_insert_with(|| json!({}));
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.insert("resourceVersion".to_owned(), json!(version.as_str()));
+        }
+    }
+    patch
+}

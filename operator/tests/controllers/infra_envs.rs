@@ -1,0 +1,194 @@
+//! The life of InfraEnvs.
+
+use std::time::Duration;
+
+use inventory::ErrorKind;
+use inventory::id::InfraEnvId;
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt as _;
+use kube::api::{Patch, PatchParams};
+use operator::crds::{ClusterRef, InfraEnv};
+use serde_json::json;
+use tokio::time::sleep;
+
+use crate::site::{Site, hub, image_created, iso_url};
+
+const FINALIZER: &str = "infraenv.agent-install.openshift.io/ai-deprovision";
+const ID: &str = "infraenv.agent-install.openshift.io/infra-env-id";
+
+fn id_of(object: &InfraEnv) -> InfraEnvId {
+    object.annotations()[ID].parse().unwrap()
+}
+
+#[tokio::test]
+async fn infra_env_costs_one_metadata_patch_and_one_status_patch() {
+    let Some(hub) = hub().await else { return };
+    let site = Site::open(hub).await;
+    site.create_pull_secret("pull-secret").await;
+    let mark = hub.audit_mark().await;
+    let created = site.create_infra_env("one", |_| ()).await;
+    let object = site.wait_for_image("one").await;
+    assert_eq!(object.finalizers(), [FINALIZER]);
+    assert_eq!(object.annotations()[ID], created.uid().unwrap());
+    let (status, reason, _) = image_created(&object).unwrap();
+    assert_eq!((status.as_str(), reason.as_str()), ("True", "InfraEnvAvailable"));
+    let status = object.status.clone().unwrap();
+    let id = id_of(&object);
+    assert!(status.iso_download_url.starts_with(&format!("http://192.0.2.1/byid/{id}/4.18/x86_64/")));
+    assert!(status.created_time.is_some());
+    let label = "infraenvs.agent-install.openshift.io";
+    assert_eq!(status.agent_label_selector.match_labels[label], "one");
+    let files = "http://192.0.2.1/api/assisted-install/v2/infra-envs";
+    let artifacts = status.boot_artifacts;
+    assert_eq!(artifacts.kernel, "http://192.0.2.1/boot-artifacts/kernel?arch=x86_64&version=4.18");
+    assert_eq!(artifacts.rootfs, "http://192.0.2.1/boot-artifacts/rootfs?arch=x86_64&version=4.18");
+    assert!(artifacts.initrd.starts_with(&format!("http://192.0.2.1/images/{id}/")), "{}", artifacts.initrd);
+    assert_eq!(artifacts.ipxe_script, format!("{files}/{id}/downloads/files?file_name=ipxe-script"));
+    assert_eq!(
+        artifacts.discovery_ignition_url,
+        format!("{files}/{id}/downloads/files?file_name=discovery.ign")
+    );
+    // An unlabelled Secret is read and labelled once; later InfraEnvs with it only read it.
+    sleep(Duration::from_secs(3)).await;
+    let expected = ["patch infraenvs", "get secrets", "patch secrets", "patch infraenvs/status"];
+    assert_eq!(site.requests_since(mark).await, expected);
+    let secret = site.api::<Secret>().get("pull-secret").await.unwrap();
+    for label in ["agent-install.openshift.io/watch", "cluster.open-cluster-management.io/backup"] {
+        assert_eq!(secret.labels()[label], "true");
+    }
+    let record = site.inventory.infra_env(id).await.unwrap();
+    assert_eq!((record.name.as_str(), record.owner.unwrap().name.as_str()), ("one", "one"));
+}
+
+#[tokio::test]
+async fn edits_and_faults_follow_the_spec() {
+    let Some(hub) = hub().await else { return };
+    let site = Site::open(hub).await;
+    site.create_pull_secret("pull-secret").await;
+    site.create_infra_env("one", |_| ()).await;
+    let first = iso_url(&site.wait_for_image("one").await);
+    let rows = [
+        (
+            json!({"kernelArguments": [{"operation": "delete", "value": "a"}]}),
+            json!({"kernelArguments": null}),
+            "Failed to create image: Only kernel argument operation append is supported.  Got delete",
+        ),
+        (
+            json!({"proxy": {"httpProxy": "p"}}),
+            json!({"proxy": null}),
+            "Failed to create image: Failed to validate HTTP Proxy: proxy.http_proxy \"p\": does not start \
+             with http:// or https://",
+        ),
+        (
+            json!({"osImageVersion": "4.99"}),
+            json!({"osImageVersion": null}),
+            "Failed to create image: No OS image for Openshift version 4.99 and architecture x86_64: The requested OS \
+             image for version (4.99) and CPU architecture (x86_64) isn't specified in OS images list",
+        ),
+        (
+            json!({"pullSecretRef": {"name": "none"}}),
+            json!({"pullSecretRef": {"name": "pull-secret"}}),
+            &format!(
+                "Failed to create image due to an internal error: failed to find secret none: failed to get secret \
+                 {}/none from API: secrets \"none\" not found",
+                site.namespace
+            ),
+        ),
+    ];
+    for (fault, repair, message) in rows {
+        site.patch_spec("one", fault).await;
+        let status = site.wait_for_message("one", message).await.status.unwrap();
+        assert_eq!((status.iso_download_url.as_str(), status.created_time), ("", None), "{message}");
+        site.patch_spec("one", repair).await;
+        assert_eq!(iso_url(&site.wait_for_image("one").await), first, "{message}");
+    }
+    site.patch_spec("one", json!({"additionalNTPSources": ["a.example.com"]})).await;
+    let second = iso_url(&site.wait_for("one", |it| iso_url(it) != first).await);
+    assert_ne!(second, first);
+    site.patch_spec("one", json!({"additionalNTPSources": null})).await;
+    site.wait_for("one", |it| iso_url(it) == first).await;
+}
+
+#[tokio::test]
+async fn infra_env_waits_for_its_secret_and_follows_it() {
+    let Some(hub) = hub().await else { return };
+    let site = Site::open(hub).await;
+    site.create_infra_env("early", |_| ()).await;
+    let message = format!(
+        "Failed to create image due to an internal error: failed to find secret pull-secret: failed to get secret \
+         {}/pull-secret from API: secrets \"pull-secret\" not found",
+        site.namespace
+    );
+    site.wait_for_message("early", &message).await;
+    site.create_pull_secret("pull-secret").await;
+    let first = iso_url(&site.wait_for_image("early").await);
+    let other = json!({"stringData": {".dockerconfigjson": r#"{"auths":{"quay.io":{"auth":"YTpi"}}}"#}});
+    let secrets = site.api::<Secret>();
+    secrets.patch("pull-secret", &PatchParams::default(), &Patch::Merge(&other)).await.unwrap();
+    site.wait_for("early", |it| iso_url(it) != first).await;
+}
+
+#[tokio::test]
+async fn deletion_removes_the_infra_env_and_then_the_finalizer() {
+    let Some(hub) = hub().await else { return };
+    let site = Site::open(hub).await;
+    site.create_pull_secret("pull-secret").await;
+    site.create_infra_env("one", |_| ()).await;
+    let id = id_of(&site.wait_for_image("one").await);
+    let mark = hub.audit_mark().await;
+    site.delete::<InfraEnv>("one").await;
+    site.wait_until_gone::<InfraEnv>("one").await;
+    let error = site.inventory.infra_env(id).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert_eq!(site.requests_since(mark).await, ["patch infraenvs"]);
+}
+
+#[tokio::test]
+async fn infra_env_of_a_cluster_reports_that_clusters_come_later() {
+    let Some(hub) = hub().await else { return };
+    let site = Site::open(hub).await;
+    let cluster = ClusterRef { name: "nowhere".to_owned(), namespace: "ns".to_owned() };
+    site.create_infra_env("lost", |spec| spec.cluster_ref = Some(cluster)).await;
+    let object = site.wait_for("lost", |it| image_created(it).is_some()).await;
+    let (status, reason, _) = image_created(&object).unwrap();
+    assert_eq!((status.as_str(), reason.as_str()), ("Unknown", "MissingClusterDeployment"));
+}
+
+#[tokio::test]
+async fn lost_database_is_restored_with_the_same_ids_and_urls() {
+    let Some(hub) = hub().await else { return };
+    let mut site = Site::open(hub).await;
+    site.create_pull_secret("pull-secret").await;
+    site.create_infra_env("one", |_| ()).await;
+    let before = site.wait_for_image("one").await;
+    let id = id_of(&before);
+    let mark = hub.audit_mark().await;
+    site.lose_database().await;
+    let begin = tokio::time::Instant::now();
+    while site.inventory.infra_env(id).await.is_err() {
+        assert!(begin.elapsed() < Duration::from_secs(60));
+        sleep(Duration::from_millis(50)).await;
+    }
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(site.requests_since(mark).await, ["get secrets"]);
+    let after = site.wait_for_image("one").await;
+    assert_eq!(after.status, before.status);
+}
+
+#[tokio::test]
+async fn annotation_cannot_take_over_another_infra_env() {
+    let Some(hub) = hub().await else { return };
+    let site = Site::open(hub).await;
+    site.create_pull_secret("pull-secret").await;
+    site.create_infra_env("one", |_| ()).await;
+    let id = id_of(&site.wait_for_image("one").await);
+    let mut thief = InfraEnv::new("thief", site.api::<InfraEnv>().get("one").await.unwrap().spec);
+    thief.metadata.annotations = Some([(ID.to_owned(), id.to_string())].into());
+    site.create(&thief).await;
+    let message =
+        format!("Failed to create image: infra-env {id} is defined by InfraEnv {}/one", site.namespace);
+    site.wait_for_message("thief", &message).await;
+    site.delete::<InfraEnv>("thief").await;
+    site.wait_until_gone::<InfraEnv>("thief").await;
+    assert_eq!(site.inventory.infra_env(id).await.unwrap().name, "one");
+}

@@ -1,0 +1,17 @@
+//! The controllers with a real Kubernetes API, and an inventory in this process.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "test code: what is not as expected must stop the test"
+)]
+
+#[path = "../hub/mod.rs"]
+mod hub;
+
+mod agents;
+mod crds;
+mod infra_envs;
+mod machine;
+mod networks;
+mod site;

@@ -1,0 +1,236 @@
+//! An inventory and an operator for one namespace of the hub.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use inventory::auth::Policy;
+use inventory::background;
+use inventory::catalogue::Catalogue;
+use inventory::files::FileStore;
+use inventory::store::SqlStore;
+use inventory::{HttpUrl, Inventory, Settings as InventorySettings};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Client, Resource};
+use operator::crds::{InfraEnv, InfraEnvSpec, LocalRef, NMStateConfig};
+use operator::{Operator, Settings};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use crate::hub::{AuditEntry, AuditMark, Hub, HubUser};
+
+/// Maximum time until the operator has done something.
+const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const PULL_SECRET: &str = r#"{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}"#;
+pub(crate) const SSH_KEY: &str =
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ9Nf8wT9dU3tZ5w3m9s5fC6T1Y1nS4kq6Jr0Q0yQd2v a@b";
+
+static CRDS: OnceCell<()> = OnceCell::const_new();
+
+/// Returns the hub with the definitions of the custom resources. Returns `None` if the hub is not available.
+pub(crate) async fn hub() -> Option<&'static Hub> {
+    let hub = Hub::shared().await?;
+    CRDS.get_or_init(|| async { hub.install_crds(&operator::crds::to_yaml().unwrap()).await }).await;
+    Some(hub)
+}
+
+/// A namespace with an operator. It stops when the site is dropped.
+pub(crate) struct Site {
+    pub(crate) hub: &'static Hub,
+    pub(crate) namespace: String,
+    pub(crate) user: HubUser,
+    pub(crate) inventory: Inventory,
+    pub(crate) tasks: Vec<JoinHandle<()>>,
+    directory: Arc<TempDir>,
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+impl Site {
+    pub(crate) async fn open(hub: &'static Hub) -> Self {
+        let namespace = hub.namespace("site").await;
+        let user = hub.new_user();
+        hub.allow_everything(&user.name).await;
+        let directory = Arc::new(TempDir::new().unwrap());
+        let inventory = open_inventory(&directory).await;
+        let mut site = Self { hub, namespace, user, inventory, tasks: Vec::new(), directory };
+        site.start();
+        site
+    }
+
+    /// Starts the background tasks of the inventory and an operator.
+    fn start(&mut self) {
+        let tasks = background::run(self.inventory.clone(), std::future::pending());
+        self.tasks.push(tokio::spawn(tasks));
+        let client = self.hub.client_to(&self.hub.url(), &self.user.token);
+        self.start_operator(client);
+    }
+
+    pub(crate) fn start_operator(&mut self, client: Client) {
+        let mut settings = Settings::new(&self.namespace, format!("replica-{}", self.tasks.len()));
+        settings.namespaces = vec![self.namespace.clone()];
+        let operator = Operator::new(client, self.inventory.clone(), settings);
+        self.tasks.push(tokio::spawn(operator.run(std::future::pending())));
+    }
+
+    /// Ends the operator without a shutdown, and starts it with another, empty database.
+    pub(crate) async fn lose_database(&mut self) {
+        self.tasks.drain(..).for_each(|task| task.abort());
+        self.directory = Arc::new(TempDir::new().unwrap());
+        self.inventory = open_inventory(&self.directory).await;
+        self.start();
+    }
+
+    pub(crate) fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+    {
+        Api::namespaced(self.hub.admin(), &self.namespace)
+    }
+
+    pub(crate) async fn create_pull_secret(&self, name: &str) {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name},
+            "type": "kubernetes.io/dockerconfigjson", "stringData": {".dockerconfigjson": PULL_SECRET}});
+        let secret: Secret = serde_json::from_value(secret).unwrap();
+        self.api::<Secret>().create(&PostParams::default(), &secret).await.unwrap();
+    }
+
+    pub(crate) async fn create<K>(&self, object: &K) -> K
+    where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+            + Clone
+            + Debug
+            + Serialize
+            + DeserializeOwned,
+    {
+        self.api::<K>().create(&PostParams::default(), object).await.unwrap()
+    }
+
+    pub(crate) async fn create_infra_env(
+        &self,
+        name: &str,
+        edit: impl FnOnce(&mut InfraEnvSpec),
+    ) -> InfraEnv {
+        let mut spec = InfraEnvSpec {
+            pull_secret_ref: LocalRef { name: "pull-secret".to_owned() },
+            ssh_authorized_key: Some(SSH_KEY.to_owned()),
+            ..InfraEnvSpec::default()
+        };
+        edit(&mut spec);
+        self.create(&InfraEnv::new(name, spec)).await
+    }
+
+    pub(crate) async fn patch_spec(&self, name: &str, spec: Value) {
+        let patch = Patch::Merge(json!({"spec": spec}));
+        self.api::<InfraEnv>().patch(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    pub(crate) async fn delete<K>(&self, name: &str)
+    where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned,
+    {
+        let _ = self.api::<K>().delete(name, &DeleteParams::default()).await.unwrap();
+    }
+
+    /// Waits until an InfraEnv fulfils a condition.
+    pub(crate) async fn wait_for(&self, name: &str, is_met: impl Fn(&InfraEnv) -> bool) -> InfraEnv {
+        let begin = Instant::now();
+        loop {
+            let object = self.api::<InfraEnv>().get(name).await.unwrap();
+            if is_met(&object) {
+                return object;
+            }
+            assert!(begin.elapsed() < LIMIT, "{object:#?}");
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Waits until the condition `ImageCreated` has this message, and returns the InfraEnv.
+    pub(crate) async fn wait_for_message(&self, name: &str, message: &str) -> InfraEnv {
+        self.wait_for(name, |object| image_created(object).is_some_and(|(_, _, it)| it == message)).await
+    }
+
+    pub(crate) async fn wait_for_image(&self, name: &str) -> InfraEnv {
+        self.wait_for_message(name, "InfraEnv is available: Image has been created").await
+    }
+
+    pub(crate) async fn wait_until_gone<K>(&self, name: &str)
+    where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+            + Clone
+            + Debug
+            + DeserializeOwned,
+    {
+        let begin = Instant::now();
+        while let Some(object) = self.api::<K>().get_opt(name).await.unwrap() {
+            assert!(begin.elapsed() < LIMIT, "{object:#?}");
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Returns the requests of the operator since a mark, without watches, lists and leases, as `verb resource`.
+    pub(crate) async fn requests_since(&self, mark: AuditMark) -> Vec<String> {
+        let user = self.user.name.clone();
+        let is_counted = move |entry: &AuditEntry| {
+            entry.user == user
+                && entry.resource != "leases"
+                && !["watch", "list"].contains(&entry.verb.as_str())
+        };
+        let entries = self.hub.audit_since(mark, is_counted).await;
+        let text = |entry: &AuditEntry| match entry.subresource.as_str() {
+            "" => format!("{} {}", entry.verb, entry.resource),
+            subresource => format!("{} {}/{subresource}", entry.verb, entry.resource),
+        };
+        entries.iter().map(text).collect()
+    }
+}
+
+async fn open_inventory(directory: &TempDir) -> Inventory {
+    let store = SqlStore::open_file(&directory.path().join("inventory.db")).await.unwrap();
+    let files = FileStore::in_directory(&directory.path().join("files")).unwrap();
+    let url = HttpUrl::parse("url", "http://192.0.2.1").unwrap();
+    let images = json!([
+        {"openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "418.1", "url": "http://192.0.2.1/a.iso"},
+        {"openshift_version": "4.17", "cpu_architecture": "x86_64", "version": "417.1", "url": "http://192.0.2.1/b.iso"},
+        {"openshift_version": "4.18", "cpu_architecture": "arm64", "version": "418.1", "url": "http://192.0.2.1/c.iso"},
+    ]);
+    let catalogue = Catalogue::parse(&images.to_string()).unwrap();
+    let settings = InventorySettings::new(url.clone(), url);
+    Inventory::new(Arc::new(store), files, catalogue, settings, Policy::Open)
+}
+
+/// Returns status, reason and message of the condition `ImageCreated`.
+pub(crate) fn image_created(object: &InfraEnv) -> Option<(String, String, String)> {
+    let condition = object.status.as_ref()?.conditions.iter().find(|it| it.type_ == "ImageCreated")?;
+    Some((condition.status.clone(), condition.reason.clone(), condition.message.clone()))
+}
+
+pub(crate) fn iso_url(object: &InfraEnv) -> String {
+    object.status.as_ref().unwrap().iso_download_url.clone()
+}
+
+/// Returns an NMStateConfig with one interface and the label `net: site`.
+pub(crate) fn network(name: &str, mac_address: &str, address: &str) -> NMStateConfig {
+    let object = json!({
+        "metadata": {"name": name, "labels": {"net": "site"}},
+        "spec": {
+            "interfaces": [{"name": "nic0", "macAddress": mac_address}],
+            "config": {"interfaces": [{"name": "nic0", "type": "ethernet", "state": "up",
+                "ipv4": {"enabled": true, "dhcp": false, "address": [{"ip": address, "prefix-length": 24}]}}]},
+        },
+    });
+    serde_json::from_value(object).unwrap()
+}
