@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 
 use crate::cached_agent::CachedAgent;
 use crate::caches::{Cache, CacheChange, CachedObject, Origin, pruned_meta};
-use crate::crds::{InfraEnv, NMStateConfig};
+use crate::crds::{AgentClassification, InfraEnv, NMStateConfig};
 use crate::object::ObjectKey;
 use crate::queue::Queue;
 use crate::references::Reference;
@@ -92,6 +92,49 @@ pub(crate) fn fill_agents(
             }
         }
     });
+}
+
+/// Adds AgentClassifications and the Agents of their namespace to the queues when one of them changes.
+pub(crate) fn fill_classifications(
+    (queue, agent_queue): (&Queue<ObjectKey>, &Queue<ObjectKey>),
+    classifications: &Cache<AgentClassification>,
+    agents: &Cache<CachedAgent>,
+) {
+    let (own, agent_queue, cached) = (queue.clone(), agent_queue.clone(), agents.clone());
+    classifications.on_change(move |change| {
+        if change.origin == Origin::OwnWrite {
+            return;
+        }
+        own.push(change.key.clone());
+        let decides = |object: &AgentClassification| {
+            (object.spec.clone(), object.metadata.deletion_timestamp.is_some())
+        };
+        if change.before.as_deref().map(decides) != change.after.as_deref().map(decides) {
+            let agents = cached.in_namespace(&change.key.namespace);
+            agents.into_iter().for_each(|(key, _)| agent_queue.push_in_burst(key));
+        }
+    });
+    let (own, classifications) = (queue.clone(), classifications.clone());
+    agents.on_change(move |change| {
+        let labels = |agent: &CachedAgent| agent.meta().labels.clone();
+        if change.before.as_deref().map(labels) != change.after.as_deref().map(labels) {
+            let of_namespace = classifications.in_namespace(&change.key.namespace);
+            of_namespace.into_iter().for_each(|(key, _)| own.push_in_burst(key));
+        }
+    });
+}
+
+impl CachedObject for AgentClassification {
+    type Kind = Self;
+
+    fn from_object(mut object: Self) -> Self {
+        object.metadata = pruned_meta(object.metadata);
+        object
+    }
+
+    fn meta(&self) -> &kube::api::ObjectMeta {
+        &self.metadata
+    }
 }
 
 impl CachedObject for InfraEnv {

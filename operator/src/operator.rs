@@ -13,8 +13,10 @@ use crate::bridge::{self, HostBridge, HostIndex, InfraEnvIndex};
 use crate::cached_agent::CachedAgent;
 use crate::caches::{Cache, CachedObject};
 use crate::controllers::agent::AgentController;
+use crate::controllers::classification::ClassificationController;
 use crate::controllers::infra_env::{AppliedReferences, InfraEnvController};
 use crate::controllers::{self, Controller};
+use crate::crds::AgentClassification;
 use crate::crds::names::{LABEL_TRUE, WATCH_LABEL};
 use crate::leader::{Election, Leadership};
 use crate::mapping::{self, InfraEnvCaches};
@@ -38,6 +40,7 @@ pub struct Operator {
     election: Option<Election>,
     caches: InfraEnvCaches,
     agents: Cache<CachedAgent>,
+    classifications: Cache<AgentClassification>,
     queues: Queues,
     bridge: HostBridge,
     index: InfraEnvIndex,
@@ -49,6 +52,7 @@ pub struct Operator {
 struct Queues {
     infra_envs: Queue<ObjectKey>,
     agents: Queue<ObjectKey>,
+    classifications: Queue<ObjectKey>,
 }
 
 /// What the operator did, for metrics. Clones share the counts.
@@ -84,6 +88,7 @@ impl Operator {
             controllers: vec![
                 ControllerMetrics::new(InfraEnvController::NAME, queues.infra_envs.clone()),
                 ControllerMetrics::new(AgentController::NAME, queues.agents.clone()),
+                ControllerMetrics::new(ClassificationController::NAME, queues.classifications.clone()),
             ],
         };
         let bridge = HostBridge {
@@ -100,6 +105,7 @@ impl Operator {
             election: Some(election),
             caches,
             agents: Cache::new(watches),
+            classifications: Cache::new(watches),
             queues,
             bridge,
             index,
@@ -141,6 +147,9 @@ impl Operator {
         let caches = &self.caches;
         caches.fill(&self.queues.infra_envs);
         mapping::fill_agents(&self.queues.agents, &self.agents, &caches.infra_envs);
+        let queues = (&self.queues.classifications, &self.queues.agents);
+        mapping::fill_classifications(queues, &self.classifications, &self.agents);
+        self.watch(tasks, &self.classifications, &watcher::Config::default());
         self.watch(tasks, &caches.infra_envs, &watcher::Config::default());
         self.watch(tasks, &caches.networks, &watcher::Config::default());
         let labelled = watcher::Config::default().labels(&format!("{WATCH_LABEL}={LABEL_TRUE}"));
@@ -174,15 +183,19 @@ impl Operator {
             caches.networks.synced(),
             caches.secrets.synced(),
             caches.config_maps.synced(),
-            self.agents.synced()
+            self.agents.synced(),
+            self.classifications.synced()
         );
         loop {
             leadership.gained().await;
             // Another leader may have left anything unfinished.
             self.queues.infra_envs.clear();
             self.queues.agents.clear();
+            self.queues.classifications.clear();
             caches.infra_envs.keys().into_iter().for_each(|key| self.queues.infra_envs.push(key));
             self.agents.keys().into_iter().for_each(|key| self.queues.agents.push(key));
+            let classifications = self.classifications.keys();
+            classifications.into_iter().for_each(|key| self.queues.classifications.push(key));
             tokio::select! {
                 () = self.reconcile() => {}
                 () = leadership.lost() => {}
@@ -207,15 +220,24 @@ impl Operator {
         };
         let agents = AgentController {
             inventory: self.inventory.clone(),
-            writer,
+            writer: writer.clone(),
             infra_envs: self.caches.infra_envs.clone(),
             agents: self.agents.clone(),
             infra_env_ids: self.index.clone(),
             hosts: self.bridge.hosts.clone(),
+            classifications: self.classifications.clone(),
+            queries: Arc::default(),
+        };
+        let classifications = ClassificationController {
+            inventory: self.inventory.clone(),
+            writer,
+            agents: self.agents.clone(),
+            classifications: self.classifications.clone(),
         };
         tokio::join!(
             self.run_controller(infra_envs, &self.queues.infra_envs),
-            self.run_controller(agents, &self.queues.agents)
+            self.run_controller(agents, &self.queues.agents),
+            self.run_controller(classifications, &self.queues.classifications)
         );
     }
 

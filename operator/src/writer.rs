@@ -93,10 +93,12 @@ impl Writer {
         let key = ObjectKey::from_meta(meta).ok_or(RequestError::Gone)?;
         let patch = with_version(patch, &Version::from_meta(meta));
         let object = self.patch_part::<O::Kind>(&key, (part, patch)).await?;
-        // The last finalizer of a deleted object was removed: the watch reports the deletion.
-        let is_deleted = object.meta().deletion_timestamp.is_some()
+        // With its last finalizer, a deleted object disappears.
+        let is_gone = object.meta().deletion_timestamp.is_some()
             && object.meta().finalizers.as_ref().is_none_or(Vec::is_empty);
-        if !is_deleted {
+        if is_gone {
+            cache.remove(&key, Version::from_meta(object.meta()));
+        } else {
             cache.apply(object.clone(), Origin::OwnWrite);
         }
         Ok(object)

@@ -1,6 +1,7 @@
 //! The controllers: each brings the objects of one kind and the records of the inventory into agreement.
 
 pub(crate) mod agent;
+pub(crate) mod classification;
 pub(crate) mod infra_env;
 
 use std::sync::Arc;

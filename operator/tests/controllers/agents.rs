@@ -131,7 +131,7 @@ async fn edits_of_an_agent_are_applied_to_the_host() {
             json!({"hostname": "not valid!"}),
             json!({"hostname": "first"}),
             "InputError",
-            "Hostname does not pass",
+            "hostname does not pass",
         ),
         (
             json!({"role": "king"}),
@@ -254,4 +254,37 @@ async fn reports_that_change_nothing_visible_write_nothing() {
     }
     sleep(Duration::from_secs(2)).await;
     assert_eq!(site.requests_since(mark).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn running_machine_continues_after_the_loss_of_the_database() {
+    let Some((mut site, id)) = open_pool(|_| ()).await else { return };
+    let host = HostId::fresh();
+    let machine = Machine::boot(&site.inventory, id, host).await;
+    machine.report(33_000_000_000).await;
+    machine.synchronize_clock().await;
+    wait_for_agent(&site, host, |agent| state(agent) == "known-unbound").await;
+    patch(&site, host, json!({"approved": true, "hostname": "first"})).await;
+    let before =
+        wait_for_agent(&site, host, |agent| reason(agent, "RequirementsMet") == "AgentIsReady").await;
+    site.lose_database().await;
+    let machine = Machine { key: machine.key, inventory: site.inventory.clone() };
+    let begin = Instant::now();
+    while !machine.poll().await.is_success() {
+        assert!(begin.elapsed() < LIMIT);
+        sleep(Duration::from_millis(50)).await;
+    }
+    machine.report(33_000_000_000).await;
+    machine.synchronize_clock().await;
+    let begin = Instant::now();
+    loop {
+        let record = site.inventory.host(machine.key).await.unwrap();
+        if record.choices.approved && record.choices.hostname == "first" {
+            break;
+        }
+        assert!(begin.elapsed() < LIMIT, "{record:#?}");
+        sleep(Duration::from_millis(50)).await;
+    }
+    let after = wait_for_agent(&site, host, |agent| reason(agent, "RequirementsMet") == "AgentIsReady").await;
+    assert_eq!((after.uid(), state(&after)), (before.uid(), state(&before)));
 }

@@ -10,6 +10,7 @@
 mod hub;
 
 mod agents;
+mod classifications;
 mod crds;
 mod infra_envs;
 mod machine;

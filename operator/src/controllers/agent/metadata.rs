@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
+use inventory::service::HostDetails;
 use kube::api::ObjectMeta;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::creation::{initial, is_auto_approving, owner_reference};
 use super::{AgentController, OwnedHost};
 use crate::cached_agent::CachedAgent;
 use crate::caches::CachedObject as _;
+use crate::classification::labels::{LabelChanges, changes};
+use crate::controllers::classification::classifications;
 use crate::crds::InfraEnv;
 use crate::crds::names::{AGENT_FINALIZER, AUTO_APPROVED_ANNOTATION, LABEL_TRUE};
 use crate::errors::ReconcileError;
@@ -36,15 +40,42 @@ impl AgentController {
         Ok(self.cached(key, object))
     }
 
+    /// Returns the changes of the labels that AgentClassifications set.
+    pub(super) async fn classify(
+        &self,
+        key: &ObjectKey,
+        agent: &CachedAgent,
+        host: &HostDetails,
+        view: &AgentView,
+    ) -> Result<LabelChanges, ReconcileError> {
+        let classifications = classifications(&self.classifications, &key.namespace);
+        if classifications.is_empty() {
+            return Ok(LabelChanges::new());
+        }
+        let labels = agent.meta().labels.clone().unwrap_or_default();
+        let inventory = match host.inventory_json().is_empty() {
+            true => None,
+            false => Some(to_value(&view.status.inventory)?),
+        };
+        let queries = Arc::clone(&self.queries);
+        // A hostile query may take a while.
+        let evaluate = move || changes(&labels, &classifications, inventory.as_ref(), &queries);
+        let evaluated = tokio::task::spawn_blocking(evaluate).await;
+        evaluated
+            .map_err(|error| ReconcileError::Backend(format!("the evaluation of a query failed: {error}")))
+    }
+
     /// Writes the labels and annotations that differ. Others are left alone.
     pub(super) async fn label(
         &self,
         key: &ObjectKey,
         agent: Arc<CachedAgent>,
         view: &AgentView,
+        classified: LabelChanges,
     ) -> Result<Arc<CachedAgent>, ReconcileError> {
         let labels = view.labels.iter().filter(|(key, value)| agent.label(key) != Some(value));
-        let labels: Map<_, _> = labels.map(|(key, value)| (key.clone(), json!(value))).collect();
+        let mut labels: Map<_, _> = labels.map(|(key, value)| (key.clone(), json!(value))).collect();
+        labels.extend(classified.into_iter().map(|(key, value)| (key, json!(value))));
         let annotations = view.annotations.iter().filter(|(key, text)| !agent.has_annotation(key, text));
         let annotations: Map<_, _> = annotations.map(|(key, text)| (key.clone(), json!(text))).collect();
         if labels.is_empty() && annotations.is_empty() {
@@ -86,11 +117,8 @@ fn missing(agent: &CachedAgent, infra_env: &InfraEnv) -> Option<Value> {
 /// Returns the patch that turns the Agent into a new one of this InfraEnv. Annotations of others stay.
 fn reset(agent: &CachedAgent, infra_env: &InfraEnv) -> Result<Value, ReconcileError> {
     let (ObjectMeta { labels, annotations, owner_references, .. }, spec) = initial(infra_env);
-    let to_value = |value: Result<Value, serde_json::Error>| {
-        value.map_err(|error| ReconcileError::Backend(format!("cannot write an Agent as JSON: {error}")))
-    };
-    let before = json!({"labels": agent.meta().labels, "spec": to_value(serde_json::to_value(&agent.spec))?});
-    let after = json!({"labels": labels, "spec": to_value(serde_json::to_value(&spec))?});
+    let before = json!({"labels": agent.meta().labels, "spec": to_value(&agent.spec)?});
+    let after = json!({"labels": labels, "spec": to_value(&spec)?});
     let mut patch = merge_patch::difference(&before, &after).unwrap_or_else(|| json!({}));
     let labels = patch.get_mut("labels").map(Value::take);
     let spec = patch.get_mut("spec").map(Value::take);
@@ -102,4 +130,9 @@ fn reset(agent: &CachedAgent, infra_env: &InfraEnv) -> Result<Value, ReconcileEr
         },
         "spec": spec.unwrap_or_else(|| json!({})),
     }))
+}
+
+fn to_value(value: &impl Serialize) -> Result<Value, ReconcileError> {
+    serde_json::to_value(value)
+        .map_err(|error| ReconcileError::Backend(format!("cannot write an Agent as JSON: {error}")))
 }

@@ -3,6 +3,7 @@
 mod creation;
 mod host_spec;
 mod metadata;
+mod restoration;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +17,9 @@ use super::Controller;
 use crate::bridge::{HostIndex, InfraEnvIndex};
 use crate::cached_agent::CachedAgent;
 use crate::caches::{Cache, CachedObject as _};
+use crate::classification::Queries;
 use crate::crds::names::AGENT_FINALIZER;
-use crate::crds::{Agent, InfraEnv};
+use crate::crds::{Agent, AgentClassification, InfraEnv};
 use crate::errors::ReconcileError;
 use crate::merge_patch;
 use crate::object::ObjectKey;
@@ -40,6 +42,8 @@ pub(crate) struct AgentController {
     pub(crate) agents: Cache<CachedAgent>,
     pub(crate) infra_env_ids: InfraEnvIndex,
     pub(crate) hosts: HostIndex,
+    pub(crate) classifications: Cache<AgentClassification>,
+    pub(crate) queries: Arc<Queries>,
 }
 
 /// A host and the InfraEnv whose image it booted.
@@ -75,10 +79,14 @@ impl AgentController {
             return self.delete(key, agent).await;
         }
         let Some(host) = self.host(key, agent.as_deref()).await? else {
-            if agent.is_none() {
-                self.hosts.remove(key);
-            }
-            return Ok(Next::Wait);
+            return match agent {
+                Some(agent) if self.restore(key, &agent).await? => Ok(Next::After(SOON)),
+                Some(_) => Ok(Next::Wait),
+                None => {
+                    self.hosts.remove(key);
+                    Ok(Next::Wait)
+                }
+            };
         };
         let agent = match agent {
             Some(agent) => agent,
@@ -140,7 +148,8 @@ impl AgentController {
         };
         let now = self.inventory.clock().now();
         let view = view(&details, (agent.spec.approved, &sync), &agent.conditions, now)?;
-        let agent = self.label(key, agent, &view).await?;
+        let changes = self.classify(key, &agent, &details, &view).await?;
+        let agent = self.label(key, agent, &view, changes).await?;
         self.show(&agent, &view).await?;
         match sync {
             SpecSync::BackendError(_) => Ok(Next::BackOff),
