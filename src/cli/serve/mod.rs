@@ -6,6 +6,8 @@ pub(super) mod database;
 mod external;
 mod images;
 mod inventory;
+#[cfg(feature = "kube-api")]
+mod kube;
 mod limits;
 mod listeners;
 mod log;
@@ -76,6 +78,9 @@ pub(super) struct Serve {
     agents: inventory::AgentOptions,
     #[command(flatten)]
     validations: inventory::ValidationOptions,
+    #[cfg(feature = "kube-api")]
+    #[command(flatten)]
+    kube: kube::KubeOptions,
     #[command(flatten)]
     limits: limits::LimitOptions,
     #[command(flatten)]
@@ -169,6 +174,8 @@ impl Serve {
                     tracing::info!(%url, "page for browsers");
                 }
                 let serve = serve_until_signal(&server, listeners, &app, &mut signals);
+                #[cfg(feature = "kube-api")]
+                let serve = kube::with_operator(self.kube.operator(&inventory).await?, serve);
                 with_background_tasks(&inventory, serve).await
             }
         }

@@ -17,7 +17,7 @@ use crate::cli::environment::{OTHER_NAMES, PREFIX};
 const OWN_PREFIX: &str = "KINDLING_";
 
 /// The variables that decide access, encryption or integrity. They must not be empty or misspelt.
-const PROTECTED: [&str; 27] = [
+const PROTECTED: [&str; 28] = [
     "ALLOWED_DOMAINS",
     "ASSISTED_SERVICE_API_TRUSTED_CA_FILE",
     "ASSISTED_SERVICE_HOST",
@@ -42,6 +42,7 @@ const PROTECTED: [&str; 27] = [
     "KINDLING_EC_PUBLIC_KEY_FILE",
     // An external inventory authorizes downloads.
     "KINDLING_INVENTORY_URL",
+    "KINDLING_KUBE_NAMESPACES",
     "KINDLING_LISTEN_TLS",
     "OS_IMAGE_DOWNLOAD_TRUSTED_CA_FILE",
     "SERVICE_CA_CERT_PATH",

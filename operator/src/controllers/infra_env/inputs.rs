@@ -20,7 +20,7 @@ pub(super) struct InfraEnvInputs {
 }
 
 impl InfraEnvController {
-    /// Returns the parameters of the infra-env. `stored` is the infra-env as it is.
+    /// Returns the parameters of the infra-env. `stored` is the present infra-env.
     pub(super) async fn inputs(
         &self,
         key: &ObjectKey,

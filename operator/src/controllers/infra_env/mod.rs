@@ -158,7 +158,7 @@ impl InfraEnvController {
     ) -> Result<Option<InfraEnvRecord>, ReconcileError> {
         match self.inventory.infra_env(id).await {
             Ok(record) if record.owner == Some(owner(key)) => Ok(Some(record)),
-            // An annotation must not take over an infra-env of somebody else.
+            // An annotation must not take over the infra-env of another owner.
             Ok(record) => Err(ReconcileError::Input(match record.owner {
                 Some(owner) => format!("infra-env {id} is defined by {owner}"),
                 None => format!("infra-env {id} was created with the REST API"),
