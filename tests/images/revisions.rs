@@ -11,7 +11,7 @@ use kindling::http::images::{EmbeddedInputs, ImageServer};
 use kindling::inventory::auth::{KeyTexts, LocalKeys, Policy};
 use kindling::inventory::catalogue::Version;
 use kindling::inventory::id::{ClusterId, InfraEnvId};
-use kindling::inventory::infra_env::{ImageSource, InfraEnvRecord};
+use kindling::inventory::infra_env::{ImageSource, InfraEnvRecord, ResourceOwner};
 use kindling::inventory::service::infra_envs::{ImageUrls, IpxeScript};
 use kindling::inventory::store::{Change, ReadSet, Reader as _};
 use kindling::inventory::time::Micros;
@@ -218,11 +218,12 @@ fn fields_outside_the_image_do_not_change_the_url() {
             signing_key: _,
             url_token: _,
             token_key: _,
+            owner: _,
             created_at: _,
             updated_at: _,
         } = server.record(&id).await;
         type EditRecord = fn(&mut InfraEnvRecord);
-        let edits: [(&str, EditRecord, bool); 9] = [
+        let edits: [(&str, EditRecord, bool); 10] = [
             ("image_generation", |_| (), false),
             ("name", |record| record.name = "other".to_owned(), false),
             ("user_name", |record| record.user_name = "other".to_owned(), false),
@@ -230,6 +231,7 @@ fn fields_outside_the_image_do_not_change_the_url() {
             ("cluster_id", |record| record.cluster_id = Some(ClusterId::fresh()), false),
             ("signing_key", |record| record.signing_key = Secret::new("other"), false),
             ("rendezvous_ip", |record| record.image.rendezvous_ip = Some("192.0.2.5".to_owned()), false),
+            ("owner", |record| record.owner = Some(ResourceOwner::new("InfraEnv", "site", "other")), false),
             ("updated_at", |record| record.updated_at = Micros::now(), false),
             // Agents read their token from the image.
             ("url_token", |record| record.url_token = Secret::new("e30.eyJzdWIiOiJ4In0.e30"), true),

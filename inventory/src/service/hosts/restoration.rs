@@ -220,9 +220,9 @@ mod tests {
             let before = create().await;
             inventory.deregister_infra_env(id, None).await.unwrap();
             let after = create().await;
-            let url = |record| inventory.to_api_infra_env(record).unwrap().download_url;
+            let url = async |record| inventory.to_api_infra_env(record).await.unwrap().download_url;
             let has_token = !before.url_token.is_empty();
-            assert_eq!(url(&before) != url(&after), has_token);
+            assert_eq!(url(&before).await != url(&after).await, has_token);
             assert_eq!(before.token_key, after.token_key);
             for record in [&before, &after] {
                 assert!(inventory.policy().takes_url_token(inventory.now(), id, &record.url_token));
