@@ -11,7 +11,7 @@ use kindling::http::images::{EmbeddedInputs, ImageServer};
 use kindling::inventory::auth::{KeyTexts, LocalKeys, Policy};
 use kindling::inventory::catalogue::Version;
 use kindling::inventory::id::{ClusterId, InfraEnvId};
-use kindling::inventory::infra_env::{ImageSource, InfraEnvRecord, ResourceOwner};
+use kindling::inventory::infra_env::{ImageSource, InfraEnvRecord, MirrorRegistries, ResourceOwner};
 use kindling::inventory::service::infra_envs::{ImageUrls, IpxeScript};
 use kindling::inventory::store::{Change, ReadSet, Reader as _};
 use kindling::inventory::time::Micros;
@@ -25,14 +25,29 @@ use super::{API, ImageTestServer, base_image_bytes, header, run};
 const PULL_SECRET: &str = r#"{"auths": {"quay.io": {"auth": "b3RoZXI6cGFzcw=="}}}"#;
 const CERTIFICATE: &str = include_str!("../offline/manifests/disconnected/mirror/ca-bundle.crt");
 
+const REGISTRIES: &str = include_str!("../offline/manifests/disconnected/mirror/registries.conf");
+
 /// An edit of an infra-env, and whether it changes the full ISO and the minimal ISO.
 struct Edit {
-    body: Value,
+    action: EditAction,
     changes: [bool; 2],
 }
 
+#[derive(Debug)]
+enum EditAction {
+    Patch(Value),
+    /// The API cannot change mirrors.
+    Mirrors(Option<MirrorRegistries>),
+}
+
 fn edit(body: Value, changes: [bool; 2]) -> Edit {
-    Edit { body, changes }
+    Edit { action: EditAction::Patch(body), changes }
+}
+
+fn edit_mirrors(ca_bundle: Option<&str>, changes: [bool; 2]) -> Edit {
+    let ca_bundle = ca_bundle.map(str::to_owned);
+    let mirrors = MirrorRegistries { registries_conf: REGISTRIES.to_owned(), ca_bundle };
+    Edit { action: EditAction::Mirrors(Some(mirrors)), changes }
 }
 
 fn host(mac: &str, name: &str) -> Value {
@@ -60,6 +75,7 @@ fn edits() -> Vec<Edit> {
         additional_trust_bundle: _,
         rendezvous_ip: _,
         network_discovery_delay_seconds: _,
+        mirrors: _,
     } = ImageSource::default();
     let (both, none) = ([true; 2], [false; 2]);
     let (one, two) = (host("52:54:00:00:00:01", "eth0"), host("52:54:00:00:00:02", "eth1"));
@@ -87,12 +103,28 @@ fn edits() -> Vec<Edit> {
         edit(json!({"additional_trust_bundle": CERTIFICATE}), both),
         // Only live systems that run nmstate wait, from 4.18 on.
         edit(json!({"network_discovery_delay_seconds": 7}), none),
+        edit_mirrors(None, both),
+        edit_mirrors(Some(CERTIFICATE), both),
+        edit_mirrors(Some(&format!("\n{CERTIFICATE}\n")), none),
+        Edit { action: EditAction::Mirrors(None), changes: both },
     ]
 }
 
 impl ImageTestServer {
     async fn edit(&self, id: &str, body: &Value) -> Value {
         self.api(Method::PATCH, &format!("/infra-envs/{id}"), body).await
+    }
+
+    /// Edits an infra-env, and returns the path of its image.
+    async fn apply(&self, id: &str, action: &EditAction) -> String {
+        match action {
+            EditAction::Patch(body) => self.path(&self.edit(id, body).await),
+            EditAction::Mirrors(mirrors) => {
+                self.replace_record(id, |record| record.image.mirrors.clone_from(mirrors)).await;
+                let urls = self.image_urls(id).await;
+                urls.iso.reveal().strip_prefix(&self.base).unwrap().to_owned()
+            }
+        }
     }
 
     fn path(&self, shown: &Value) -> String {
@@ -176,19 +208,19 @@ fn url_changes_if_and_only_if_the_bytes_change() {
         let server = ImageTestServer::start_without_tokens().await;
         for (kind, image_type) in ["full-iso", "minimal-iso"].into_iter().enumerate() {
             let (_, id) = server.create_infra_env().await;
-            let mut shown = server.edit(&id, &json!({"image_type": image_type})).await;
+            let shown = server.edit(&id, &json!({"image_type": image_type})).await;
             let (mut url, mut initrd) = (server.path(&shown), server.image_urls(&id).await.initrd);
             let mut digest = server.digest(&url).await;
             let mut initrd_digest = server.digest(initrd.reveal()).await;
-            for Edit { body, changes } in edits() {
-                shown = server.edit(&id, &body).await;
-                let (new_url, new_digest) = (server.path(&shown), server.digest(&server.path(&shown)).await);
-                assert_eq!(new_url != url, changes[kind], "{image_type}: {body}");
-                assert_eq!(new_digest != digest, changes[kind], "{image_type}: {body}");
+            for Edit { action, changes } in edits() {
+                let new_url = server.apply(&id, &action).await;
+                let new_digest = server.digest(&new_url).await;
+                assert_eq!(new_url != url, changes[kind], "{image_type}: {action:?}");
+                assert_eq!(new_digest != digest, changes[kind], "{image_type}: {action:?}");
                 (url, digest) = (new_url, new_digest);
                 let new_initrd = server.image_urls(&id).await.initrd;
                 let new_digest = server.digest(new_initrd.reveal()).await;
-                assert_eq!(new_digest != initrd_digest, new_initrd != initrd, "{image_type}: {body}");
+                assert_eq!(new_digest != initrd_digest, new_initrd != initrd, "{image_type}: {action:?}");
                 (initrd, initrd_digest) = (new_initrd, new_digest);
             }
             let other_type = server.edit(&id, &json!({"image_type": "full-iso"})).await;

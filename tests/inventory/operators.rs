@@ -1,10 +1,11 @@
 //! What an operator in the same process does with function calls, beside the API and the agents.
 
+use assisted::infra_env::InfraEnvCreateParams;
 use chrono::Utc;
 use futures_util::{FutureExt as _, StreamExt as _};
 use kindling::inventory::host::{HostKind, HostRole, HostStatus, RestoredHost};
 use kindling::inventory::id::{HostKey, InfraEnvId};
-use kindling::inventory::infra_env::ResourceOwner;
+use kindling::inventory::infra_env::{InfraEnvDefinition, ResourceOwner};
 use kindling::inventory::service::{ResourceId, WatchEvent, WatchQuery};
 use serde_json::{Value, json};
 
@@ -13,9 +14,11 @@ use crate::service::{PULL_SECRET, TestService, on_each_database};
 
 /// Creates an infra-env with this id as the operator of an `InfraEnv` does.
 async fn ensure_infra_env(service: &TestService, id: InfraEnvId) {
-    let params = serde_json::from_value(json!({"name": "demo", "pull_secret": PULL_SECRET})).unwrap();
+    let params = json!({"name": "demo", "pull_secret": PULL_SECRET});
+    let params: InfraEnvCreateParams = serde_json::from_value(params).unwrap();
     let owner = ResourceOwner::new("InfraEnv", "site", "demo");
-    service.inventory.ensure_infra_env(id, params, Some(owner), None).await.unwrap();
+    let definition = InfraEnvDefinition { owner: Some(owner), ..params.into() };
+    service.inventory.ensure_infra_env(id, definition, None).await.unwrap();
 }
 
 fn key_of(agent: &FakeAgent<'_>) -> HostKey {

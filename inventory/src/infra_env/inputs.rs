@@ -8,6 +8,7 @@ use ignition::discovery::{
 };
 use rules::values::check_proxies;
 
+use super::mirror_registries::MirrorRegistries;
 use super::record::{ImageSource, InfraEnvRecord};
 use super::static_network;
 use crate::error::Error;
@@ -70,6 +71,7 @@ impl ImageSource {
             check_proxies(&text(&proxy.http_proxy), &text(&proxy.https_proxy), &text(&proxy.no_proxy))?;
         infra_env.time_sources = TimeSources::parse(&self.additional_ntp_sources, &self.ntp_sources)?;
         infra_env.trust_bundle = self.trust_bundle()?;
+        infra_env.mirrors = self.mirrors.as_ref().map(MirrorRegistries::parse).transpose()?;
         if !self.ignition_config_override.is_empty() {
             infra_env.config_override = Some(Override::new(self.ignition_config_override.as_str()));
         }

@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::mirror_registries::MirrorRegistries;
 use super::owner::ResourceOwner;
 use crate::Secret;
 use crate::catalogue::{CpuArchitecture, ImageType};
@@ -112,6 +113,9 @@ pub struct ImageSource {
     pub rendezvous_ip: Option<String>,
     /// Seconds that the live system waits before it looks for network interfaces.
     pub network_discovery_delay_seconds: Option<i64>,
+    /// Mirrors of container registries, which only operators set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mirrors: Option<MirrorRegistries>,
 }
 
 impl ImageSource {

@@ -214,7 +214,7 @@ mod tests {
             let inventory = &test.inventory;
             let id = InfraEnvId::fresh();
             let create = async || {
-                let ensured = inventory.ensure_infra_env(id, infra_env_params(), None, None).await.unwrap();
+                let ensured = inventory.ensure_infra_env(id, infra_env_params().into(), None).await.unwrap();
                 ensured.into_inner()
             };
             let before = create().await;

@@ -59,6 +59,11 @@ impl Inventory {
         if source.additional_trust_bundle != before.additional_trust_bundle {
             source.trust_bundle()?;
         }
+        if let Some(mirrors) = &source.mirrors
+            && source.mirrors != before.mirrors
+        {
+            mirrors.parse()?;
+        }
         check_rendezvous_ip(source)?;
         if source.kernel_arguments != before.kernel_arguments {
             check_kernel_arguments(source)?;

@@ -1,4 +1,4 @@
-//! Creates or changes an infra-env whose id the caller chooses, so that it equals its parameters.
+//! Creates or changes an infra-env whose id the caller chooses, so that it equals its definition.
 
 use std::fmt::Display;
 
@@ -9,7 +9,7 @@ use super::update::LastCheck;
 use crate::Inventory;
 use crate::error::Error;
 use crate::id::InfraEnvId;
-use crate::infra_env::{ImageSource, InfraEnvRecord, ResourceOwner, static_network};
+use crate::infra_env::{ImageSource, InfraEnvDefinition, InfraEnvRecord, static_network};
 use crate::request_id::RequestId;
 use crate::store::{Change, ReadSet, Reader as _, Stored};
 use crate::time::Micros;
@@ -43,23 +43,23 @@ impl<T> Ensured<T> {
 #[derive(Debug)]
 struct EnsuredInfraEnv {
     id: InfraEnvId,
-    params: InfraEnvCreateParams,
-    owner: Option<ResourceOwner>,
+    definition: InfraEnvDefinition,
     request: Option<RequestId>,
     last_check: LastCheck,
 }
 
 impl Inventory {
-    /// Creates the infra-env `id`, or changes it so that it equals the parameters, as if it had just been created with
-    /// them. A field that the parameters omit gets the same default as in a new infra-env: without a version, the
+    /// Creates the infra-env `id`, or changes it so that it equals its definition, as if it had just been created with
+    /// it. A field that the parameters omit gets the same default as in a new infra-env: without a version, the
     /// infra-env gets the newest base image of the catalogue.
     ///
     /// The caller chooses the id: an operator uses the UID of the resource that it reconciles. The call can be repeated at
     /// any time, and by several callers at the same time. If nothing differs, nothing is written. A refusal adds no
     /// event, because callers repeat the call until it succeeds.
     ///
-    /// An operator passes the `owner`: the resource that the infra-env equals. From then on, the API and callers with
-    /// another owner cannot change or delete the infra-env. An infra-env without an owner gets it.
+    /// An operator sets the `owner`: the resource that the infra-env equals. From then on, the API and callers with
+    /// another owner cannot change or delete the infra-env. An infra-env without an owner gets it. Only definitions have
+    /// `mirrors`: the API does not show them.
     ///
     /// An infra-env whose record was lost can be created again with its old id. Without tokens in URLs, its image has the
     /// same URL. With tokens, the URL has a new one, and the old ones stay valid, so that agents continue. Not restored are
@@ -78,7 +78,7 @@ impl Inventory {
     /// ```
     /// # use assisted::infra_env::InfraEnvCreateParams;
     /// # use inventory::id::InfraEnvId;
-    /// # use inventory::infra_env::ResourceOwner;
+    /// # use inventory::infra_env::{InfraEnvDefinition, ResourceOwner};
     /// # use inventory::service::Ensured;
     /// # async fn reconcile(
     /// #     inventory: inventory::Inventory,
@@ -86,7 +86,8 @@ impl Inventory {
     /// #     params: InfraEnvCreateParams,
     /// # ) -> Result<(), inventory::Error> {
     /// let owner = ResourceOwner::new("InfraEnv", "rack-1", "demo");
-    /// match inventory.ensure_infra_env(uid, params, Some(owner), None).await? {
+    /// let definition = InfraEnvDefinition { owner: Some(owner), ..params.into() };
+    /// match inventory.ensure_infra_env(uid, definition, None).await? {
     ///     Ensured::Created(record) => println!("created {}", record.id),
     ///     Ensured::Updated(record) => println!("image generation {}", record.image_generation),
     ///     Ensured::Unchanged(_) => {}
@@ -97,15 +98,14 @@ impl Inventory {
     pub fn ensure_infra_env(
         &self,
         id: InfraEnvId,
-        params: InfraEnvCreateParams,
-        owner: Option<ResourceOwner>,
+        definition: InfraEnvDefinition,
         request: Option<RequestId>,
     ) -> BoxFuture<'_, Result<Ensured<InfraEnvRecord>, Error>> {
         Box::pin(async move {
             if let Some(only) = self.settings().infra_env_id.filter(|only| *only != id) {
                 return Err(Error::conflict(format!("infra-env {id} cannot exist: the only one is {only}")));
             }
-            let wanted = &EnsuredInfraEnv { id, params, owner, request, last_check: LastCheck::default() };
+            let wanted = &EnsuredInfraEnv { id, definition, request, last_check: LastCheck::default() };
             let attempt = |reads: ReadSet| async move { self.attempt_ensure(&reads, wanted).await };
             self.records().change(attempt).await
         })
@@ -116,16 +116,16 @@ impl Inventory {
         reads: &ReadSet,
         wanted: &EnsuredInfraEnv,
     ) -> Result<(Change, Ensured<InfraEnvRecord>), Error> {
-        let EnsuredInfraEnv { id, params, owner, request, last_check } = wanted;
+        let EnsuredInfraEnv { id, definition, request, last_check } = wanted;
+        let owner = &definition.owner;
         let Some(mut stored) = reads.find::<InfraEnvRecord>(None, id.0).await? else {
-            let (record, warnings) = self.new_infra_env(*id, params.clone()).await?;
-            let record = InfraEnvRecord { owner: owner.clone(), ..record };
+            let (record, warnings) = self.new_infra_env(*id, definition.clone()).await?;
             let (change, record) = self.plan_registration(reads, record, &warnings, *request).await?;
             return Ok((change, Ensured::Created(record)));
         };
         stored.record.require_owner(owner.as_ref(), "change")?;
-        require_same(&stored.record, params)?;
-        let (image, in_stored_order) = self.ensured_image(&stored.record, params).await?;
+        require_same(&stored.record, &definition.params)?;
+        let (image, in_stored_order) = self.ensured_image(&stored.record, definition).await?;
         let has_owner = stored.record.owner == *owner;
         stored.record.owner.clone_from(owner);
         if in_stored_order == stored.record.image {
@@ -153,14 +153,14 @@ impl Inventory {
     }
 
     /// Returns the wanted image source of an existing infra-env: to be checked, with the networks in the order of the
-    /// parameters, and to be stored.
+    /// definition, and to be stored.
     async fn ensured_image(
         &self,
         before: &InfraEnvRecord,
-        params: &InfraEnvCreateParams,
+        definition: &InfraEnvDefinition,
     ) -> Result<(ImageSource, ImageSource), Error> {
         let architecture = before.cpu_architecture;
-        let mut image = self.new_image_source(params.clone(), architecture);
+        let mut image = self.new_image_source(definition.clone(), architecture);
         let os_image = self.os_image(&image.openshift_version, architecture).await?;
         image.openshift_version.clone_from(&os_image.openshift_version);
         image.os_image = os_image.openshift_version;

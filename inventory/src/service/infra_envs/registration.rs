@@ -10,7 +10,9 @@ use super::signing_key::fresh_key;
 use crate::catalogue::{CpuArchitecture, ImageType};
 use crate::error::Error;
 use crate::id::InfraEnvId;
-use crate::infra_env::{ImageSource, InfraEnvRecord, event, static_network};
+use crate::infra_env::{
+    ImageSource, InfraEnvDefinition, InfraEnvRecord, MirrorRegistries, event, static_network,
+};
 use crate::request_id::RequestId;
 use crate::store::{Change, ReadSet, Record};
 use crate::time::Micros;
@@ -43,7 +45,7 @@ impl Inventory {
         request: Option<RequestId>,
     ) -> Result<InfraEnvRecord, Error> {
         let id = self.settings().infra_env_id.unwrap_or_else(InfraEnvId::fresh);
-        let (record, warnings) = self.new_infra_env(id, params).await?;
+        let (record, warnings) = self.new_infra_env(id, params.into()).await?;
         let (record, warnings) = (&record, &warnings[..]);
         let attempt = |reads: ReadSet| async move {
             let planned = self.plan_registration(&reads, record.clone(), warnings, request).await?;
@@ -56,18 +58,19 @@ impl Inventory {
         self.records().change(attempt).await
     }
 
-    /// Checks the parameters, and returns a record without times and base image, and the network findings that are only
+    /// Checks the definition, and returns a record without times and base image, and the network findings that are only
     /// warnings.
     pub(super) async fn new_infra_env(
         &self,
         id: InfraEnvId,
-        params: InfraEnvCreateParams,
+        definition: InfraEnvDefinition,
     ) -> Result<(InfraEnvRecord, Vec<NetworkFinding>), Error> {
+        let (params, owner) = (&definition.params, definition.owner.clone());
         let cpu_architecture = params.cpu_architecture.unwrap_or_default();
         // A missing cluster is reported before any other error.
         require_cluster_of_infra_env(self.records(), params.cluster_id).await?;
         let (name, cluster_id) = (params.name.clone(), params.cluster_id);
-        let mut image = self.new_image_source(params, cpu_architecture);
+        let mut image = self.new_image_source(definition, cpu_architecture);
         image.check_delay()?;
         let warnings = self
             .check_in_background(&image, &ImageSource::default(), (cpu_architecture, PullSecretOf::New))
@@ -86,7 +89,7 @@ impl Inventory {
             signing_key: fresh_key()?,
             url_token: self.policy().url_token(id)?,
             token_key: self.policy().token_key(),
-            owner: None,
+            owner,
             created_at: Micros::default(),
             updated_at: Micros::default(),
         };
@@ -126,7 +129,7 @@ impl Inventory {
     /// Returns the image source of a new infra-env, before the base image is looked up.
     pub(super) fn new_image_source(
         &self,
-        params: InfraEnvCreateParams,
+        InfraEnvDefinition { params, mirrors, .. }: InfraEnvDefinition,
         architecture: CpuArchitecture,
     ) -> ImageSource {
         let settings = self.settings();
@@ -152,6 +155,7 @@ impl Inventory {
             additional_trust_bundle: params.additional_trust_bundle.unwrap_or_default().trim().to_owned(),
             rendezvous_ip: params.rendezvous_ip.filter(|address| !address.is_empty()),
             network_discovery_delay_seconds: params.network_discovery_delay_seconds,
+            mirrors: mirrors.map(MirrorRegistries::trimmed),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use inventory::id::InfraEnvId;
-use inventory::infra_env::{InfraEnvRecord, ResourceOwner};
+use inventory::infra_env::{InfraEnvDefinition, InfraEnvRecord, ResourceOwner};
 use inventory::service::infra_envs::{ImageUrls, IpxeScript};
 use inventory::{ErrorKind, Inventory};
 use serde_json::{Value, json};
@@ -138,7 +138,8 @@ impl InfraEnvController {
         let id = record_id::of_infra_env(&object.metadata)?;
         let stored = self.stored(id, key).await?;
         let inputs = self.inputs(key, object, stored).await?;
-        let ensured = self.inventory.ensure_infra_env(id, inputs.params, Some(owner(key)), None).await;
+        let definition = InfraEnvDefinition { owner: Some(owner(key)), ..inputs.params.into() };
+        let ensured = self.inventory.ensure_infra_env(id, definition, None).await;
         let record = match ensured {
             Ok(ensured) => ensured.into_inner(),
             Err(error) => return Err(faults::with_config_names(error, &inputs.config_names)),

@@ -8,6 +8,7 @@ use super::*;
 use crate::catalogue::{CpuArchitecture, ImageType};
 use crate::error::ErrorKind;
 use crate::id::{ClusterId, HostId, HostKey};
+use crate::infra_env::{MirrorRegistries, ResourceOwner};
 use crate::service::EventListQuery;
 use crate::service::hosts::registration::Registration;
 use crate::service::test_inventory::{TestInventory, infra_env_params};
@@ -70,20 +71,20 @@ async fn ensured_infra_env_equals_a_new_one_with_the_same_parameters() {
     let inventory = &test.inventory;
     for (name, edit) in edits {
         let (id, before) = (InfraEnvId::fresh(), full_params());
-        let created = inventory.ensure_infra_env(id, before.clone(), None, None).await.unwrap();
+        let created = inventory.ensure_infra_env(id, before.clone().into(), None).await.unwrap();
         let Ensured::Created(created) = created else { panic!("{name}: {created:?}") };
         assert_eq!((created.id, created.image_generation), (id, 1), "{name}");
-        let unchanged = inventory.ensure_infra_env(id, before.clone(), None, None).await.unwrap();
+        let unchanged = inventory.ensure_infra_env(id, before.clone().into(), None).await.unwrap();
         assert_eq!(unchanged, Ensured::Unchanged(created.clone()), "{name}");
         let mut after = before;
         edit(&mut after);
-        let updated = inventory.ensure_infra_env(id, after.clone(), None, None).await.unwrap();
+        let updated = inventory.ensure_infra_env(id, after.clone().into(), None).await.unwrap();
         let Ensured::Updated(updated) = updated else { panic!("{name}: {updated:?}") };
         assert_eq!(updated.image_generation, 2, "{name}");
         let other = inventory.register_infra_env(after.clone(), None).await.unwrap();
         assert_eq!(updated.image, other.image, "{name}");
         assert_eq!(inventory.infra_env(id).await.unwrap(), updated, "{name}");
-        let unchanged = inventory.ensure_infra_env(id, after, None, None).await.unwrap();
+        let unchanged = inventory.ensure_infra_env(id, after.into(), None).await.unwrap();
         assert_eq!(unchanged, Ensured::Unchanged(updated), "{name}");
         let events = event_names(inventory, id).await;
         let expected = ["infra_env_registered", "image_info_updated", "image_info_updated"];
@@ -99,10 +100,10 @@ async fn ensured_infra_env_equals_a_new_one_with_the_same_parameters() {
 async fn networks_in_another_order_are_unchanged() {
     let test = TestInventory::open().await;
     let (id, mut params) = (InfraEnvId::fresh(), full_params());
-    test.inventory.ensure_infra_env(id, params.clone(), None, None).await.unwrap();
+    test.inventory.ensure_infra_env(id, params.clone().into(), None).await.unwrap();
     let events = event_names(&test.inventory, id).await;
     params.static_network_config.as_mut().unwrap().reverse();
-    let ensured = test.inventory.ensure_infra_env(id, params, None, None).await.unwrap();
+    let ensured = test.inventory.ensure_infra_env(id, params.into(), None).await.unwrap();
     assert!(!ensured.is_changed(), "{ensured:?}");
     assert_eq!(event_names(&test.inventory, id).await, events);
 }
@@ -149,12 +150,12 @@ async fn rejects_changes_of_immutable_fields_and_invalid_values() {
     let test = TestInventory::open().await;
     let inventory = &test.inventory;
     let id = InfraEnvId::fresh();
-    let before = inventory.ensure_infra_env(id, infra_env_params(), None, None).await.unwrap().into_inner();
+    let before = inventory.ensure_infra_env(id, infra_env_params().into(), None).await.unwrap().into_inner();
     let events = event_names(inventory, id).await;
     for (edit, kind, reason) in cases {
         let mut params = infra_env_params();
         edit(&mut params);
-        let error = inventory.ensure_infra_env(id, params, None, None).await.unwrap_err();
+        let error = inventory.ensure_infra_env(id, params.into(), None).await.unwrap_err();
         assert!(error.reason().contains(reason), "{error}");
         assert_eq!(error.kind(), kind, "{error}");
     }
@@ -172,7 +173,7 @@ async fn refused_creation_writes_nothing() {
         InfraEnvCreateParams { network_discovery_delay_seconds: Some(-1), ..infra_env_params() };
     for (params, kind) in [(of_unknown_cluster, ErrorKind::NotFound), (with_wrong_delay, ErrorKind::Invalid)]
     {
-        let error = inventory.ensure_infra_env(id, params, None, None).await.unwrap_err();
+        let error = inventory.ensure_infra_env(id, params.into(), None).await.unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
     }
     assert_eq!(inventory.infra_env(id).await.unwrap_err().kind(), ErrorKind::NotFound);
@@ -183,7 +184,7 @@ async fn refused_creation_writes_nothing() {
 async fn one_of_several_callers_creates_the_infra_env() {
     let test = TestInventory::open().await;
     let (inventory, id) = (&test.inventory, InfraEnvId::fresh());
-    let calls = (0..8).map(|_| inventory.ensure_infra_env(id, full_params(), None, None));
+    let calls = (0..8).map(|_| inventory.ensure_infra_env(id, full_params().into(), None));
     let ensured: Vec<_> = join_all(calls).await.into_iter().map(Result::unwrap).collect();
     let created = ensured.iter().filter(|it| matches!(it, Ensured::Created(_))).count();
     let unchanged = ensured.iter().filter(|it| matches!(it, Ensured::Unchanged(_))).count();
@@ -191,7 +192,7 @@ async fn one_of_several_callers_creates_the_infra_env() {
     let records: Vec<_> = ensured.into_iter().map(Ensured::into_inner).collect();
     assert!(records.iter().all(|record| *record == records[0]));
     // The same for a change.
-    let calls = (0..8).map(|_| inventory.ensure_infra_env(id, infra_env_params(), None, None));
+    let calls = (0..8).map(|_| inventory.ensure_infra_env(id, infra_env_params().into(), None));
     let ensured: Vec<_> = join_all(calls).await.into_iter().map(Result::unwrap).collect();
     let updated = ensured.iter().filter(|it| matches!(it, Ensured::Updated(_))).count();
     let unchanged = ensured.iter().filter(|it| matches!(it, Ensured::Unchanged(_))).count();
@@ -203,7 +204,7 @@ async fn removed_infra_env_is_created_again() {
     let test = TestInventory::open().await;
     let (inventory, id) = (&test.inventory, InfraEnvId::fresh());
     for _ in 0..2 {
-        let ensured = inventory.ensure_infra_env(id, infra_env_params(), None, None).await.unwrap();
+        let ensured = inventory.ensure_infra_env(id, infra_env_params().into(), None).await.unwrap();
         assert!(matches!(ensured, Ensured::Created(_)), "{ensured:?}");
         inventory.deregister_infra_env(id, None).await.unwrap();
     }
@@ -213,10 +214,10 @@ async fn removed_infra_env_is_created_again() {
 async fn rejects_another_id_than_the_configured_one() {
     let only = InfraEnvId::fresh();
     let test = TestInventory::with(|settings| Settings { infra_env_id: Some(only), ..settings }).await;
-    let refusal = test.inventory.ensure_infra_env(InfraEnvId::fresh(), infra_env_params(), None, None).await;
+    let refusal = test.inventory.ensure_infra_env(InfraEnvId::fresh(), infra_env_params().into(), None).await;
     assert_eq!(refusal.unwrap_err().kind(), ErrorKind::Conflict);
     assert!(
-        test.inventory.ensure_infra_env(only, infra_env_params(), None, None).await.unwrap().is_changed()
+        test.inventory.ensure_infra_env(only, infra_env_params().into(), None).await.unwrap().is_changed()
     );
 }
 
@@ -224,14 +225,18 @@ fn owner(name: &str) -> Option<ResourceOwner> {
     Some(ResourceOwner::new("InfraEnv", "site", name))
 }
 
+fn owned(params: InfraEnvCreateParams, owner: Option<ResourceOwner>) -> InfraEnvDefinition {
+    InfraEnvDefinition { owner, ..params.into() }
+}
+
 #[tokio::test]
 async fn owned_infra_env_is_changed_only_by_its_owner() {
     let test = TestInventory::open().await;
     let (inventory, id) = (&test.inventory, InfraEnvId::fresh());
-    let created = inventory.ensure_infra_env(id, infra_env_params(), owner("a"), None).await.unwrap();
+    let created = inventory.ensure_infra_env(id, owned(infra_env_params(), owner("a")), None).await.unwrap();
     assert_eq!(created.into_inner().owner, owner("a"));
     for other in [None, owner("b")] {
-        let error = inventory.ensure_infra_env(id, full_params(), other, None).await.unwrap_err();
+        let error = inventory.ensure_infra_env(id, owned(full_params(), other), None).await.unwrap_err();
         let reason = format!("infra-env {id} is defined by InfraEnv site/a; change that object instead");
         assert_eq!((error.kind(), error.reason()), (ErrorKind::Conflict, reason.as_str()));
     }
@@ -242,9 +247,9 @@ async fn owned_infra_env_is_changed_only_by_its_owner() {
     let error = inventory.deregister_infra_env(id, None).await.unwrap_err();
     let reason = format!("infra-env {id} is defined by InfraEnv site/a; delete that object instead");
     assert_eq!((error.kind(), error.reason()), (ErrorKind::Conflict, reason.as_str()));
-    let again = inventory.ensure_infra_env(id, infra_env_params(), owner("a"), None).await.unwrap();
+    let again = inventory.ensure_infra_env(id, owned(infra_env_params(), owner("a")), None).await.unwrap();
     assert!(!again.is_changed(), "{again:?}");
-    let changed = inventory.ensure_infra_env(id, full_params(), owner("a"), None).await.unwrap();
+    let changed = inventory.ensure_infra_env(id, owned(full_params(), owner("a")), None).await.unwrap();
     assert!(changed.is_changed() && changed.into_inner().owner == owner("a"));
 }
 
@@ -252,8 +257,8 @@ async fn owned_infra_env_is_changed_only_by_its_owner() {
 async fn infra_env_without_an_owner_gets_one_and_keeps_its_images() {
     let test = TestInventory::open().await;
     let (inventory, id) = (&test.inventory, InfraEnvId::fresh());
-    let before = inventory.ensure_infra_env(id, infra_env_params(), None, None).await.unwrap().into_inner();
-    let ensured = inventory.ensure_infra_env(id, infra_env_params(), owner("a"), None).await.unwrap();
+    let before = inventory.ensure_infra_env(id, infra_env_params().into(), None).await.unwrap().into_inner();
+    let ensured = inventory.ensure_infra_env(id, owned(infra_env_params(), owner("a")), None).await.unwrap();
     let Ensured::Updated(after) = ensured else { panic!("{ensured:?}") };
     assert_eq!(inventory.infra_env(id).await.unwrap(), after);
     assert_eq!(after, InfraEnvRecord { owner: owner("a"), updated_at: after.updated_at, ..before });
@@ -265,7 +270,7 @@ async fn owner_deletes_its_infra_env_once_its_hosts_are_gone() {
     let (inventory, id) = (&test.inventory, InfraEnvId::fresh());
     let deregister = |name| inventory.deregister_owned_infra_env(id, owner(name).unwrap(), None);
     assert!(!deregister("a").await.unwrap());
-    inventory.ensure_infra_env(id, infra_env_params(), owner("a"), None).await.unwrap();
+    inventory.ensure_infra_env(id, owned(infra_env_params(), owner("a")), None).await.unwrap();
     let host = HostKey { infra_env_id: id, host_id: HostId::fresh() };
     let registration = Registration { key: host, agent_version: String::new(), request: None };
     inventory.register_host(&registration).await.unwrap();
@@ -280,8 +285,76 @@ async fn owner_deletes_its_infra_env_once_its_hosts_are_gone() {
     assert!(!deregister("a").await.unwrap());
 }
 
+const CERTIFICATE: &str =
+    include_str!("../../../../../tests/offline/manifests/disconnected/mirror/ca-bundle.crt");
+
+fn mirrored(registries: &str, ca_bundle: Option<&str>) -> InfraEnvDefinition {
+    let mirrors =
+        MirrorRegistries { registries_conf: registries.to_owned(), ca_bundle: ca_bundle.map(str::to_owned) };
+    InfraEnvDefinition { mirrors: Some(mirrors), ..infra_env_params().into() }
+}
+
+#[tokio::test]
+async fn mirrors_are_in_images_and_only_definitions_change_them() {
+    let registries = "[[registry]]\nlocation = 'quay.io'\n";
+    let test = TestInventory::open().await;
+    let (inventory, id) = (&test.inventory, InfraEnvId::fresh());
+    let definition = mirrored(registries, Some(CERTIFICATE));
+    let created = inventory.ensure_infra_env(id, definition.clone(), None).await.unwrap().into_inner();
+    let mirrors = created.image.mirrors.clone().unwrap();
+    assert_eq!(
+        (mirrors.registries_conf.as_str(), mirrors.ca_bundle.as_deref()),
+        (registries, Some(CERTIFICATE.trim()))
+    );
+    let again = inventory.ensure_infra_env(id, definition, None).await.unwrap();
+    assert_eq!(again, Ensured::Unchanged(created));
+    let paths = ["/etc/containers/registries.conf", "/etc/pki/ca-trust/source/anchors/domain.crt"];
+    let has_paths = async || {
+        let file = inventory.discovery_ignition(id, None).await.unwrap();
+        let config = String::from_utf8(file.contents.to_vec()).unwrap();
+        paths.map(|path| config.contains(path))
+    };
+    assert_eq!(has_paths().await, [true, true]);
+    let update =
+        InfraEnvUpdateParams { additional_ntp_sources: Some("192.0.2.3".to_owned()), ..Default::default() };
+    let updated = inventory.update_infra_env(id, update, None).await.unwrap();
+    assert_eq!(updated.image.mirrors, Some(mirrors));
+    let shown = serde_json::to_string(&inventory.to_api_infra_env(&updated).await.unwrap()).unwrap();
+    assert!(!shown.contains("mirror"), "{shown}");
+    let definition = mirrored(registries, Some(" \n"));
+    let changed = inventory.ensure_infra_env(id, definition, None).await.unwrap().into_inner();
+    assert_eq!(changed.image.mirrors.unwrap().ca_bundle, None);
+    assert_eq!(has_paths().await, [true, false]);
+    let removed = inventory.ensure_infra_env(id, infra_env_params().into(), None).await.unwrap();
+    assert_eq!(removed.into_inner().image.mirrors, None);
+    assert_eq!(has_paths().await, [false, false]);
+}
+
+#[tokio::test]
+async fn rejects_invalid_mirrors() {
+    let valid = "[[registry]]\nlocation = 'quay.io'\n";
+    let cases = [
+        (mirrored("", None), "mirror_registries.registries.conf \"\": has no [[registry]] table"),
+        (mirrored("a", None), "mirror_registries.registries.conf \"a\": line 1: is not valid TOML"),
+        (
+            mirrored(valid, Some("hunter2")),
+            "mirror_registries.ca-bundle.crt: line 1: expected a PEM certificate",
+        ),
+    ];
+    let test = TestInventory::open().await;
+    let (inventory, existing) = (&test.inventory, InfraEnvId::fresh());
+    inventory.ensure_infra_env(existing, infra_env_params().into(), None).await.unwrap();
+    for (definition, reason) in cases {
+        for id in [existing, InfraEnvId::fresh()] {
+            let error = inventory.ensure_infra_env(id, definition.clone(), None).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+            assert!(error.reason().starts_with(reason), "{error}");
+        }
+    }
+}
+
 #[test]
-fn record_without_an_owner_is_readable() {
+fn record_without_an_owner_and_mirrors_is_readable() {
     let record = serde_json::json!({
         "id": InfraEnvId::fresh(), "name": "a", "user_name": "", "email_domain": "", "cluster_id": null,
         "cpu_architecture": "x86_64", "image": ImageSource::default(), "image_generation": 1,
@@ -290,5 +363,7 @@ fn record_without_an_owner_is_readable() {
     });
     let record: InfraEnvRecord = serde_json::from_value(record).unwrap();
     assert_eq!(record.owner, None);
-    assert!(serde_json::to_value(&record).unwrap().get("owner").is_none());
+    assert_eq!(record.image.mirrors, None);
+    let value = serde_json::to_value(&record).unwrap();
+    assert!(value.get("owner").is_none() && value["image"].get("mirrors").is_none(), "{value}");
 }
