@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{ObjectMeta, PartialObjectMeta};
 use kube::{Resource, ResourceExt as _};
 use serde_json::json;
@@ -20,6 +20,9 @@ use crate::writer::{NamespacedKind, Writer, with_version};
 
 /// The key of a pull secret in a Secret.
 const PULL_SECRET: &str = ".dockerconfigjson";
+/// The keys of mirrors of registries in a ConfigMap.
+const REGISTRIES: &str = "registries.conf";
+const REGISTRIES_AUTHORITY: &str = "ca-bundle.crt";
 
 /// The metadata of a watched Secret or ConfigMap.
 #[derive(Debug)]
@@ -94,6 +97,40 @@ pub(crate) async fn pull_secret(writer: &Writer, key: &ObjectKey) -> Result<Pull
     let version = labelled(writer, &secret).await?;
     let applied = AppliedReference { key: key.clone(), version };
     Ok(PullSecret { text: inventory::Secret::new(text), applied })
+}
+
+/// Mirrors of container registries, and the version of their ConfigMap.
+#[derive(Debug)]
+pub(crate) struct MirrorConfig {
+    /// The text of `registries.conf`. Empty: no mirrors.
+    pub(crate) registries: String,
+    /// The authorities that signed the certificates of the mirrors, in PEM.
+    pub(crate) certificates: Option<String>,
+    /// The ConfigMap.
+    pub(crate) applied: AppliedReference,
+}
+
+/// Reads mirrors of container registries, and labels their ConfigMap as [`pull_secret`] labels a Secret.
+///
+/// # Errors
+///
+/// Returns an error if the ConfigMap or its key `registries.conf` does not exist, or if a request fails.
+pub(crate) async fn mirror_config(writer: &Writer, key: &ObjectKey) -> Result<MirrorConfig, ReconcileError> {
+    let name = &key.name;
+    let config_map: Option<ConfigMap> = writer.get(key).await?;
+    let Some(mut config_map) = config_map else {
+        return Err(ReconcileError::Reference(format!(
+            "failed to find configmap {name}: failed to get configmap {key} from API: configmaps {name:?} not found"
+        )));
+    };
+    let mut data = config_map.data.take().unwrap_or_default();
+    let Some(registries) = data.remove(REGISTRIES) else {
+        return Err(ReconcileError::Reference(format!("configmap {name} did not contain key {REGISTRIES}")));
+    };
+    let certificates = data.remove(REGISTRIES_AUTHORITY);
+    let version = labelled(writer, &config_map).await?;
+    let applied = AppliedReference { key: key.clone(), version };
+    Ok(MirrorConfig { registries, certificates, applied })
 }
 
 /// Adds the missing labels to an object. Returns its version afterwards.

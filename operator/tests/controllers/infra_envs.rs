@@ -2,19 +2,25 @@
 
 use std::time::Duration;
 
+use axum::body::{Body, to_bytes};
+use http::Request;
 use inventory::ErrorKind;
 use inventory::id::InfraEnvId;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
-use operator::crds::{ClusterRef, InfraEnv};
-use serde_json::json;
+use operator::crds::{ClusterRef, InfraEnv, InfraEnvSpec, MirrorRef};
+use serde_json::{Value, json};
 use tokio::time::sleep;
+use tower::ServiceExt as _;
 
 use crate::site::{Site, hub, image_created, iso_url};
 
 const FINALIZER: &str = "infraenv.agent-install.openshift.io/ai-deprovision";
 const ID: &str = "infraenv.agent-install.openshift.io/infra-env-id";
+
+const REGISTRIES: &str =
+    "[[registry]]\nlocation = 'quay.io'\n[[registry.mirror]]\nlocation = 'mirror.example:5000'\n";
 
 fn id_of(object: &InfraEnv) -> InfraEnvId {
     object.annotations()[ID].parse().unwrap()
@@ -191,4 +197,155 @@ async fn annotation_cannot_take_over_another_infra_env() {
     site.delete::<InfraEnv>("thief").await;
     site.wait_until_gone::<InfraEnv>("thief").await;
     assert_eq!(site.inventory.infra_env(id).await.unwrap().name, "one");
+}
+
+impl Site {
+    fn mirror_ref(&self) -> MirrorRef {
+        MirrorRef { name: "mirrors".to_owned(), namespace: self.namespace.clone() }
+    }
+
+    fn with_mirrors(&self) -> impl FnOnce(&mut InfraEnvSpec) {
+        let mirror_ref = self.mirror_ref();
+        move |spec| spec.mirror_registry_ref = Some(mirror_ref)
+    }
+
+    async fn create_mirrors(&self, data: Value) {
+        let config_map = json!({"metadata": {"name": "mirrors"}, "data": data});
+        let config_map: ConfigMap = serde_json::from_value(config_map).unwrap();
+        self.create(&config_map).await;
+    }
+
+    async fn patch_mirrors(&self, data: Value) {
+        let patch = Patch::Merge(json!({"data": data}));
+        self.api::<ConfigMap>().patch("mirrors", &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    /// Returns the Ignition config of an image.
+    async fn ignition(&self, id: InfraEnvId) -> String {
+        let uri = format!("/api/assisted-install/v2/infra-envs/{id}/downloads/files?file_name=discovery.ign");
+        let request = Request::get(uri).body(Body::empty()).unwrap();
+        let response = self.inventory.router().oneshot(request).await.unwrap();
+        let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        String::from_utf8(body.to_vec()).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn unlabelled_config_map_with_mirrors_is_read_and_labelled_once() {
+    let Some(hub) = hub().await else { return };
+    let site = Site::open(hub).await;
+    site.create_pull_secret("pull-secret").await;
+    site.create_mirrors(json!({"registries.conf": REGISTRIES})).await;
+    let mark = hub.audit_mark().await;
+    site.create_infra_env("one", site.with_mirrors()).await;
+    site.wait_for_image("one").await;
+    sleep(Duration::from_secs(3)).await;
+    let expected = [
+        "patch infraenvs",
+        "get secrets",
+        "patch secrets",
+        "get configmaps",
+        "patch configmaps",
+        "patch infraenvs/status",
+    ];
+    assert_eq!(site.requests_since(mark).await, expected);
+    let config_map = site.api::<ConfigMap>().get("mirrors").await.unwrap();
+    for label in ["agent-install.openshift.io/watch", "cluster.open-cluster-management.io/backup"] {
+        assert_eq!(config_map.labels()[label], "true");
+    }
+    // Other edits reuse the stored mirrors.
+    let (before, mark) = (iso_url(&site.wait_for_image("one").await), hub.audit_mark().await);
+    site.patch_spec("one", json!({"additionalNTPSources": ["a.example.com"]})).await;
+    let object = site.wait_for("one", |it| iso_url(it) != before).await;
+    assert_eq!(site.requests_since(mark).await, ["patch infraenvs/status"]);
+    let record = site.inventory.infra_env(id_of(&object)).await.unwrap();
+    assert_eq!(record.image.mirrors.unwrap().registries_conf, REGISTRIES);
+}
+
+#[tokio::test]
+async fn image_follows_the_config_map_with_mirrors() {
+    const REGISTRIES_PATH: &str = "/etc/containers/registries.conf";
+    const AUTHORITY_PATH: &str = "/etc/pki/ca-trust/source/anchors/domain.crt";
+    let Some(hub) = hub().await else { return };
+    let site = Site::open(hub).await;
+    let authority = rcgen::generate_simple_self_signed(["mirror.example".to_owned()]).unwrap().cert.pem();
+    site.create_pull_secret("pull-secret").await;
+    site.create_infra_env("one", |_| ()).await;
+    let object = site.wait_for_image("one").await;
+    let (id, without_mirrors) = (id_of(&object), iso_url(&object));
+    assert!(!site.ignition(id).await.contains(REGISTRIES_PATH));
+
+    site.create_mirrors(json!({"registries.conf": REGISTRIES})).await;
+    site.patch_spec("one", json!({"mirrorRegistryRef": site.mirror_ref()})).await;
+    let with_mirrors = iso_url(&site.wait_for("one", |it| iso_url(it) != without_mirrors).await);
+    let config = site.ignition(id).await;
+    assert!(config.contains(REGISTRIES_PATH) && !config.contains(AUTHORITY_PATH), "{config}");
+
+    site.patch_mirrors(json!({"ca-bundle.crt": authority})).await;
+    let is_new = |it: &InfraEnv| ![&without_mirrors, &with_mirrors].contains(&&iso_url(it));
+    site.wait_for("one", is_new).await;
+    let config = site.ignition(id).await;
+    assert!(config.contains(REGISTRIES_PATH) && config.contains(AUTHORITY_PATH), "{config}");
+
+    site.patch_mirrors(json!({"registries.conf": ""})).await;
+    site.wait_for("one", |it| iso_url(it) == without_mirrors).await;
+    site.patch_mirrors(json!({"registries.conf": REGISTRIES, "ca-bundle.crt": null})).await;
+    site.wait_for("one", |it| iso_url(it) == with_mirrors).await;
+    site.patch_spec("one", json!({"mirrorRegistryRef": null})).await;
+    site.wait_for("one", |it| iso_url(it) == without_mirrors).await;
+}
+
+#[tokio::test]
+async fn infra_env_waits_for_its_config_map_with_mirrors() {
+    let Some(hub) = hub().await else { return };
+    let site = Site::open(hub).await;
+    site.create_pull_secret("pull-secret").await;
+    site.create_infra_env("early", site.with_mirrors()).await;
+    let error = "Failed to create image due to an internal error";
+    let missing = format!(
+        "{error}: failed to find configmap mirrors: failed to get configmap {}/mirrors from API: \
+         configmaps \"mirrors\" not found",
+        site.namespace
+    );
+    site.wait_for_message("early", &missing).await;
+    site.create_mirrors(json!({"ca-bundle.crt": ""})).await;
+    let without_key = format!("{error}: configmap mirrors did not contain key registries.conf");
+    site.wait_for_message("early", &without_key).await;
+    site.patch_mirrors(json!({"registries.conf": REGISTRIES})).await;
+    site.wait_for_image("early").await;
+    site.delete::<ConfigMap>("mirrors").await;
+    site.wait_for_message("early", &missing).await;
+}
+
+#[tokio::test]
+async fn rejects_invalid_mirrors_until_the_config_map_is_repaired() {
+    let Some(hub) = hub().await else { return };
+    let site = Site::open(hub).await;
+    site.create_pull_secret("pull-secret").await;
+    site.create_mirrors(json!({"registries.conf": REGISTRIES})).await;
+    site.create_infra_env("one", site.with_mirrors()).await;
+    let first = iso_url(&site.wait_for_image("one").await);
+    let rows = [
+        (
+            json!({"registries.conf": "["}),
+            json!({"registries.conf": REGISTRIES}),
+            "mirror_registries.registries.conf \"[\": line 1: is not valid TOML",
+        ),
+        (
+            json!({"ca-bundle.crt": "a"}),
+            json!({"ca-bundle.crt": null}),
+            "mirror_registries.ca-bundle.crt: line 1: expected a PEM certificate",
+        ),
+    ];
+    for (fault, repair, reason) in rows {
+        site.patch_mirrors(fault).await;
+        let begin = format!("Failed to create image: {reason}");
+        let is_shown = |it: &InfraEnv| image_created(it).is_some_and(|(_, _, text)| text.starts_with(&begin));
+        site.wait_for("one", is_shown).await;
+        site.patch_mirrors(repair).await;
+        assert_eq!(iso_url(&site.wait_for_image("one").await), first, "{reason}");
+    }
+    site.patch_spec("one", json!({"mirrorRegistryRef": {"name": ""}})).await;
+    let message = "Failed to create image: spec.mirrorRegistryRef requires a name and a namespace";
+    site.wait_for_message("one", message).await;
 }

@@ -1,43 +1,42 @@
-//! The parameters of an infra-env, from an InfraEnv and the objects that it refers to.
+//! The definition of an infra-env, from an InfraEnv and the objects that it refers to.
 
 use assisted::architecture::{CpuArchitecture, ImageType};
 use assisted::infra_env::{InfraEnvCreateParams, KernelArgument, KernelArgumentOperation, Proxy};
-use inventory::infra_env::InfraEnvRecord;
+use inventory::infra_env::{InfraEnvDefinition, InfraEnvRecord, MirrorRegistries};
 
-use super::{Applied, InfraEnvController};
-use crate::crds::{InfraEnv, InfraEnvSpec, ProxySettings};
+use super::{Applied, InfraEnvController, owner};
+use crate::crds::{InfraEnv, InfraEnvSpec, MirrorRef, ProxySettings};
 use crate::errors::ReconcileError;
 use crate::networks::{self, NamedConfig, SelectedNetworks};
 use crate::object::ObjectKey;
-use crate::references::{self, PullSecret};
+use crate::references::{self, AppliedReference, MirrorConfig, PullSecret};
 
-/// The parameters of an infra-env.
+/// The definition of an infra-env, and its origin.
 pub(super) struct InfraEnvInputs {
-    pub(super) params: InfraEnvCreateParams,
-    /// The names of the NMStateConfigs, in the order of the networks in `params`.
+    pub(super) definition: InfraEnvDefinition,
+    /// The names of the NMStateConfigs, in the order of the networks in `definition`.
     pub(super) config_names: Vec<String>,
     pub(super) applied: Applied,
 }
 
 impl InfraEnvController {
-    /// Returns the parameters of the infra-env. `stored` is the present infra-env.
+    /// Returns the definition of the infra-env. `stored` is the present infra-env.
     pub(super) async fn inputs(
         &self,
         key: &ObjectKey,
         object: &InfraEnv,
         stored: Option<InfraEnvRecord>,
     ) -> Result<InfraEnvInputs, ReconcileError> {
-        let spec = &object.spec;
-        if spec.mirror_registry_ref.is_some() {
-            return Err(ReconcileError::Input("spec.mirrorRegistryRef is not supported yet".to_owned()));
-        }
+        let (spec, stored) = (&object.spec, stored.as_ref());
         let SelectedNetworks { hosts, names } = self.selected_networks(key, spec)?;
         let mut params = params(&key.name, spec)?;
         params.static_network_config = Some(hosts);
-        let PullSecret { text, applied } = self.pull_secret(key, spec, stored).await?;
+        let PullSecret { text, applied: pull_secret } = self.pull_secret(key, spec, stored).await?;
         params.pull_secret = text;
-        let applied = Applied { pull_secret: applied };
-        Ok(InfraEnvInputs { params, config_names: names, applied })
+        let (mirrors, config_map) = self.mirrors(key, spec, stored).await?.unzip();
+        let definition = InfraEnvDefinition { params, mirrors: mirrors.flatten(), owner: Some(owner(key)) };
+        let applied = Applied { pull_secret, mirrors: config_map };
+        Ok(InfraEnvInputs { definition, config_names: names, applied })
     }
 
     fn selected_networks(
@@ -61,7 +60,7 @@ impl InfraEnvController {
         &self,
         key: &ObjectKey,
         spec: &InfraEnvSpec,
-        stored: Option<InfraEnvRecord>,
+        stored: Option<&InfraEnvRecord>,
     ) -> Result<PullSecret, ReconcileError> {
         let name = &spec.pull_secret_ref.name;
         if name.is_empty() {
@@ -72,9 +71,35 @@ impl InfraEnvController {
         if let (Some(stored), Some(applied)) = (stored, applied)
             && applied.is_current(&self.caches.secrets, &secret)
         {
-            return Ok(PullSecret { text: stored.image.pull_secret, applied });
+            return Ok(PullSecret { text: stored.image.pull_secret.clone(), applied });
         }
         references::pull_secret(&self.writer, &secret).await
+    }
+
+    /// Returns the mirrors of registries: the stored ones if their ConfigMap is unchanged. Returns `None` if the spec
+    /// refers to no ConfigMap.
+    async fn mirrors(
+        &self,
+        key: &ObjectKey,
+        spec: &InfraEnvSpec,
+        stored: Option<&InfraEnvRecord>,
+    ) -> Result<Option<(Option<MirrorRegistries>, AppliedReference)>, ReconcileError> {
+        let Some(MirrorRef { name, namespace }) = &spec.mirror_registry_ref else { return Ok(None) };
+        if name.is_empty() || namespace.is_empty() {
+            let reason = "spec.mirrorRegistryRef requires a name and a namespace";
+            return Err(ReconcileError::Input(reason.to_owned()));
+        }
+        let config_map = ObjectKey::new(namespace, name);
+        let applied = self.applied.find(key).and_then(|applied| applied.mirrors);
+        if let (Some(stored), Some(applied)) = (stored, applied)
+            && applied.is_current(&self.caches.config_maps, &config_map)
+        {
+            return Ok(Some((stored.image.mirrors.clone(), applied)));
+        }
+        let config = references::mirror_config(&self.writer, &config_map).await?;
+        let MirrorConfig { registries, certificates, applied } = config;
+        let mirrors = MirrorRegistries { registries_conf: registries, ca_bundle: certificates };
+        Ok(Some((Some(mirrors).filter(|it| !it.registries_conf.trim().is_empty()), applied)))
     }
 }
 

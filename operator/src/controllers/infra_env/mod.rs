@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use inventory::id::InfraEnvId;
-use inventory::infra_env::{InfraEnvDefinition, InfraEnvRecord, ResourceOwner};
+use inventory::infra_env::{InfraEnvRecord, ResourceOwner};
 use inventory::service::infra_envs::{ImageUrls, IpxeScript};
 use inventory::{ErrorKind, Inventory};
 use serde_json::{Value, json};
@@ -44,6 +44,7 @@ pub(crate) struct AppliedReferences(Mutex<HashMap<ObjectKey, Applied>>);
 #[derive(Clone, Debug)]
 struct Applied {
     pull_secret: AppliedReference,
+    mirrors: Option<AppliedReference>,
 }
 
 impl AppliedReferences {
@@ -138,11 +139,17 @@ impl InfraEnvController {
         let id = record_id::of_infra_env(&object.metadata)?;
         let stored = self.stored(id, key).await?;
         let inputs = self.inputs(key, object, stored).await?;
-        let definition = InfraEnvDefinition { owner: Some(owner(key)), ..inputs.params.into() };
-        let ensured = self.inventory.ensure_infra_env(id, definition, None).await;
+        let ensured = self.inventory.ensure_infra_env(id, inputs.definition, None).await;
         let record = match ensured {
             Ok(ensured) => ensured.into_inner(),
-            Err(error) => return Err(faults::with_config_names(error, &inputs.config_names)),
+            Err(error) => {
+                let error = faults::with_config_names(error, &inputs.config_names);
+                if matches!(error, ReconcileError::Backend(_)) {
+                    // The infra-env may have changed nevertheless, so its values must not be reused.
+                    self.applied.remove(key);
+                }
+                return Err(error);
+            }
         };
         self.applied.insert(key, inputs.applied);
         // Changes of hosts may have been missed, and an InfraEnv that is created again has hosts from the beginning.
