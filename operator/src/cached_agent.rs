@@ -7,7 +7,7 @@ use crate::caches::{CachedObject, pruned_meta};
 use crate::crds::names::INFRA_ENV_LABEL;
 use crate::crds::{Agent, AgentInstallCondition, AgentSpec, AgentStatus};
 
-/// Maximum length of an annotation that is cached as it is. Of a longer one, the digest is enough to see a change.
+/// Maximum length of an annotation that the cache holds as a text. Of a longer one, the digest is enough to see a change.
 const MAX_ANNOTATION: usize = 128;
 
 /// An Agent without its large parts.
