@@ -7,6 +7,7 @@ mod deregistration;
 mod download;
 mod ensure;
 mod image_urls;
+mod params_check;
 mod preflight;
 mod queries;
 mod registration;
