@@ -149,6 +149,11 @@ impl<O: CachedObject> Cache<O> {
         let _ = self.0.unsynced.subscribe().wait_for(|unsynced| *unsynced == 0).await;
     }
 
+    /// Returns `true` if all watches have shown their objects.
+    pub(crate) fn is_synced(&self) -> bool {
+        *self.0.unsynced.borrow() == 0
+    }
+
     /// Puts an object into the cache, unless the cache has a newer version or knows of its deletion.
     pub(crate) fn apply(&self, object: O::Kind, origin: Origin) {
         let Some(key) = ObjectKey::from_meta(object.meta()) else { return };

@@ -12,6 +12,7 @@
 //! * `projection` and `networks` are pure: they convert records and resources.
 //! * `mapping` and `bridge` find the resources that depend on a changed object or record.
 //! * `controllers` has one controller per kind.
+//! * `webhooks` deny objects with faults when they are applied.
 
 pub mod classification;
 pub mod crds;
@@ -39,6 +40,8 @@ mod selector;
 mod settings;
 mod status_members;
 mod watches;
+#[allow(dead_code, reason = "the server of the webhooks will use it")]
+mod webhooks;
 mod writer;
 
 pub use kube;

@@ -62,7 +62,12 @@ pub(crate) fn select<'a>(
     Ok(selected)
 }
 
-fn network(spec: &NMStateConfigSpec) -> Result<HostStaticNetwork, String> {
+/// Returns the network of one config.
+///
+/// # Errors
+///
+/// Returns an error if the config cannot be written as YAML.
+pub(crate) fn network(spec: &NMStateConfigSpec) -> Result<HostStaticNetwork, String> {
     let interfaces = spec.interfaces.iter().map(|interface| MacInterface {
         logical_nic_name: interface.name.clone(),
         mac_address: interface.mac_address.clone(),

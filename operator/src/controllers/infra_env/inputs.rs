@@ -104,7 +104,11 @@ impl InfraEnvController {
 }
 
 /// Returns the parameters that the spec alone decides. The pull secret is empty.
-fn params(name: &str, spec: &InfraEnvSpec) -> Result<InfraEnvCreateParams, ReconcileError> {
+///
+/// # Errors
+///
+/// Returns an error if the type of the image or the CPU architecture is unknown.
+pub(crate) fn params(name: &str, spec: &InfraEnvSpec) -> Result<InfraEnvCreateParams, ReconcileError> {
     let list = |items: &[String]| (!items.is_empty()).then(|| items.join(","));
     Ok(InfraEnvCreateParams {
         proxy: spec.proxy.as_ref().map(proxy),

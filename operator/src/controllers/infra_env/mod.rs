@@ -4,6 +4,8 @@ mod deletion;
 mod faults;
 mod inputs;
 
+pub(crate) use inputs::params;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
