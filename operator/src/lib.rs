@@ -40,7 +40,6 @@ mod selector;
 mod settings;
 mod status_members;
 mod watches;
-#[allow(dead_code, reason = "the server of the webhooks will use it")]
 mod webhooks;
 mod writer;
 
@@ -50,3 +49,4 @@ pub use metrics::ControllerMetrics;
 pub use operator::{Operator, OperatorMetrics};
 pub use requests::{RequestCounts, Verb};
 pub use settings::Settings;
+pub use webhooks::{SECRET as WEBHOOK_SECRET, WebhookCertificate, WebhookEndpoint, WebhookSettings};

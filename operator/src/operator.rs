@@ -26,6 +26,7 @@ use crate::queue::Queue;
 use crate::requests::RequestCounts;
 use crate::settings::Settings;
 use crate::watches;
+use crate::webhooks::{WebhookSettings, Webhooks};
 use crate::writer::{NamespacedKind, Writer};
 
 /// Number of objects of a kind that are reconciled at the same time.
@@ -45,6 +46,7 @@ pub struct Operator {
     bridge: HostBridge,
     index: InfraEnvIndex,
     metrics: OperatorMetrics,
+    webhooks: Option<Webhooks>,
 }
 
 /// The queues of the controllers.
@@ -110,7 +112,16 @@ impl Operator {
             bridge,
             index,
             metrics,
+            webhooks: None,
         }
+    }
+
+    /// Adds the admission webhooks.
+    #[must_use]
+    pub fn with_webhooks(self, webhooks: WebhookSettings) -> Self {
+        let (client, inventory) = (self.client.clone(), self.inventory.clone());
+        let webhooks = Webhooks::new(client, inventory, &self.settings, webhooks);
+        Self { webhooks: Some(webhooks), ..self }
     }
 
     /// Returns whether this replica writes.
@@ -130,6 +141,9 @@ impl Operator {
         let Some(election) = self.election.take() else { return };
         let mut tasks = JoinSet::new();
         self.watch_all(&mut tasks);
+        if let Some(webhooks) = &self.webhooks {
+            webhooks.start(&mut tasks, &self.caches);
+        }
         let (end, ended) = watch::channel(false);
         let electing = tokio::spawn(election.run(self.inventory.leadership(), ended));
         tokio::select! {
@@ -211,6 +225,11 @@ impl Operator {
             self.settings.requests_per_second,
             self.metrics.requests.clone(),
         );
+        let webhooks = async {
+            if let Some(webhooks) = &self.webhooks {
+                webhooks.lead(&writer).await;
+            }
+        };
         let infra_envs = InfraEnvController {
             inventory: self.inventory.clone(),
             writer: writer.clone(),
@@ -237,7 +256,8 @@ impl Operator {
         tokio::join!(
             self.run_controller(infra_envs, &self.queues.infra_envs),
             self.run_controller(agents, &self.queues.agents),
-            self.run_controller(classifications, &self.queues.classifications)
+            self.run_controller(classifications, &self.queues.classifications),
+            webhooks
         );
     }
 

@@ -158,7 +158,11 @@ impl Writer {
     }
 
     /// Sends a request when the rate limit allows it.
-    async fn send<K: NamespacedKind, T>(
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if this replica may not write, or if the request fails.
+    pub(crate) async fn send<K: Resource<DynamicType = ()>, T>(
         &self,
         verb: Verb,
         request: impl Future<Output = Result<T, kube::Error>>,

@@ -1,0 +1,145 @@
+//! The certificate that this replica serves, which it loads again when it changes.
+
+use std::error::Error;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::watch_object;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::{CryptoProvider, aws_lc_rs};
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
+use tokio_rustls::rustls::sign::CertifiedKey;
+use tokio_rustls::rustls::{self, ServerConfig};
+
+use super::{SECRET, secret};
+
+/// How often certificate files are read.
+const FILE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The certificate that connections use. Clones share it. Without one, connections fail.
+#[derive(Clone)]
+pub(crate) struct ServedCertificate {
+    current: Arc<RwLock<Option<Arc<CertifiedKey>>>>,
+    provider: Arc<CryptoProvider>,
+}
+
+/// A certificate or key cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum PairError {
+    #[error("cannot read {}", path.display())]
+    File { path: PathBuf, source: std::io::Error },
+    #[error("not valid PEM")]
+    Pem(#[from] pem::Error),
+    #[error("certificate and key cannot be used together")]
+    Pair(#[from] rustls::Error),
+}
+
+impl fmt::Debug for ServedCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServedCertificate").finish_non_exhaustive()
+    }
+}
+
+impl ResolvesServerCert for ServedCertificate {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl ServedCertificate {
+    /// Returns a place for a certificate that is not loaded yet.
+    pub(crate) fn new() -> Self {
+        Self { current: Arc::default(), provider: Arc::new(aws_lc_rs::default_provider()) }
+    }
+
+    /// Returns the acceptor of TLS connections, which use the certificate at that time.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the TLS versions are not supported, which no input can cause.
+    pub(crate) fn acceptor(&self) -> Result<TlsAcceptor, rustls::Error> {
+        let config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
+            .with_safe_default_protocol_versions()?;
+        let mut config = config.with_no_client_auth().with_cert_resolver(Arc::new(self.clone()));
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+
+    /// Replaces the certificate. If the new one is invalid, the former one stays in use.
+    fn replace(&self, certificate: &[u8], key: &[u8]) {
+        match self.pair(certificate, key) {
+            Ok(pair) => {
+                let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+                let is_new = current.as_ref().is_none_or(|current| current.cert != pair.cert);
+                if is_new {
+                    *current = Some(Arc::new(pair));
+                    tracing::info!("certificate of the webhooks loaded");
+                }
+            }
+            Err(error) => warn_unusable(&error),
+        }
+    }
+
+    fn pair(&self, certificate: &[u8], key: &[u8]) -> Result<CertifiedKey, PairError> {
+        let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate).collect::<Result<_, _>>()?;
+        let key = PrivateKeyDer::from_pem_slice(key)?;
+        Ok(CertifiedKey::from_der(chain, key, &self.provider)?)
+    }
+}
+
+fn warn_unusable(error: &PairError) {
+    let error = error as &dyn Error;
+    tracing::warn!(error, "certificate of the webhooks cannot be used, the previous one stays in use");
+}
+
+/// Loads the certificate from the Secret whenever it changes. Never returns.
+pub(crate) async fn follow_secret(served: ServedCertificate, api: Api<Secret>) {
+    let mut events = watch_object(api, SECRET).default_backoff().boxed();
+    let mut is_failing = false;
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(secret) => {
+                is_failing = false;
+                if let Some(state) = secret.as_ref().and_then(secret::state_of) {
+                    let (certificate, key) = state.serving();
+                    served.replace(certificate.as_bytes(), key.as_bytes());
+                }
+            }
+            // An outage is logged once.
+            Err(error) if !is_failing => {
+                is_failing = true;
+                let error = &error as &dyn Error;
+                tracing::warn!(error, "watch of the webhooks' certificates failed, will retry");
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Loads the certificate from files whenever they change. Never returns.
+pub(crate) async fn follow_files(served: ServedCertificate, certificate: PathBuf, key: PathBuf) {
+    let mut former = None;
+    loop {
+        let read = async |path: &PathBuf| {
+            tokio::fs::read(path).await.map_err(|source| PairError::File { path: path.clone(), source })
+        };
+        let pair = async { Ok((read(&certificate).await?, read(&key).await?)) }.await;
+        match pair {
+            Ok(pair) if former.as_ref() == Some(&pair) => {}
+            Ok(pair) => {
+                served.replace(&pair.0, &pair.1);
+                former = Some(pair);
+            }
+            Err(error) => warn_unusable(&error),
+        }
+        tokio::time::sleep(FILE_INTERVAL).await;
+    }
+}
