@@ -249,7 +249,7 @@ impl Operator {
         };
         let classifications = ClassificationController {
             inventory: self.inventory.clone(),
-            writer,
+            writer: writer.clone(),
             agents: self.agents.clone(),
             classifications: self.classifications.clone(),
         };

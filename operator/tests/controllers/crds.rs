@@ -26,6 +26,26 @@ async fn outcomes(folder: &str) -> Option<Vec<(String, String, String)>> {
     Some(outcomes)
 }
 
+/// `UPDATE_GOLDEN=1` writes the file.
+#[test]
+fn kustomization_has_the_definitions() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/kubernetes-hub/crds.yaml");
+    let definitions = operator::crds::to_yaml().unwrap();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&file, &definitions).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), definitions);
+}
+
+#[tokio::test]
+async fn kustomization_is_accepted() {
+    let Some(hub) = hub().await else { return };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/kubernetes-hub");
+    let manifests = hub.kubectl(&["kustomize", &folder.to_string_lossy()]).await;
+    let output = hub.run_kubectl(&["create", "--dry-run=client", "-f", "-"], manifests.as_bytes()).await;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[tokio::test]
 async fn valid_manifests_are_accepted() {
     let Some(outcomes) = outcomes("accepted").await else { return };

@@ -25,6 +25,10 @@ use tokio::time::{Instant, sleep};
 
 use crate::hub::{AuditEntry, AuditMark, Hub, HubUser};
 
+/// The rights of the service, as its kustomization has them. Tests bind them in their namespaces.
+const RIGHTS: &str = include_str!("../../../packaging/kubernetes-hub/cluster-role.yaml");
+const LEADER_RIGHTS: &str = include_str!("../../../packaging/kubernetes-hub/role.yaml");
+
 /// Maximum time until the operator has done something.
 const LIMIT: Duration = Duration::from_secs(60);
 pub(crate) const PULL_SECRET: &str = r#"{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}"#;
@@ -36,7 +40,11 @@ static CRDS: OnceCell<()> = OnceCell::const_new();
 /// Returns the hub with the definitions of the custom resources. Returns `None` if the hub is not available.
 pub(crate) async fn hub() -> Option<&'static Hub> {
     let hub = Hub::shared().await?;
-    CRDS.get_or_init(|| async { hub.install_crds(&operator::crds::to_yaml().unwrap()).await }).await;
+    CRDS.get_or_init(|| async {
+        hub.install_crds(&operator::crds::to_yaml().unwrap()).await;
+        hub.apply(RIGHTS).await;
+    })
+    .await;
     Some(hub)
 }
 
@@ -59,8 +67,7 @@ impl Drop for Site {
 impl Site {
     pub(crate) async fn open(hub: &'static Hub) -> Self {
         let namespace = hub.namespace("site").await;
-        let user = hub.new_user();
-        hub.allow_everything(&user.name).await;
+        let user = service_account(hub, &namespace).await;
         let directory = Arc::new(TempDir::new().unwrap());
         let inventory = open_inventory(&directory).await;
         let mut site = Self { hub, namespace, user, inventory, tasks: Vec::new(), directory };
@@ -195,6 +202,26 @@ impl Site {
             subresource => format!("{} {}/{subresource}", entry.verb, entry.resource),
         };
         entries.iter().map(text).collect()
+    }
+}
+
+/// Creates the service account of the kustomization in a namespace, with its rights there.
+async fn service_account(hub: &Hub, namespace: &str) -> HubUser {
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": "kindling", "namespace": namespace}});
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "kindling", "namespace": namespace},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kindling"},
+        "subjects": [{"kind": "ServiceAccount", "name": "kindling", "namespace": namespace}],
+    });
+    hub.apply(&account.to_string()).await;
+    hub.apply(&binding.to_string()).await;
+    hub.apply(&LEADER_RIGHTS.replace("namespace: kindling", &format!("namespace: {namespace}"))).await;
+    HubUser {
+        name: format!("system:serviceaccount:{namespace}:kindling"),
+        token: hub.token_of_service_account(namespace, "kindling").await,
     }
 }
 

@@ -31,7 +31,7 @@ impl Inventory {
         Box::pin(async move {
             let architecture = params.cpu_architecture.unwrap_or_default();
             let params = InfraEnvCreateParams { pull_secret: Secret::new(PULL_SECRET), ..params };
-            let mut image = self.new_image_source(params, architecture);
+            let mut image = self.new_image_source(params.into(), architecture);
             image.check_delay()?;
             if image.openshift_version.is_empty() && !image.ignition_config_override.is_empty() {
                 let os_image = self.os_image("", architecture).await;
