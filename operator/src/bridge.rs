@@ -1,7 +1,7 @@
 //! From changes of the inventory to the resources that show them.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use inventory::Inventory;
@@ -12,38 +12,49 @@ use crate::caches::Cache;
 use crate::crds::InfraEnv;
 use crate::object::ObjectKey;
 use crate::queue::Queue;
-use crate::record_id;
 
 /// The InfraEnvs by the ids of their infra-envs. Clones share the index.
+///
+/// An id in an annotation is only a claim: anybody who may create an InfraEnv can write it. So an entry is added when the
+/// inventory has confirmed that the InfraEnv owns the infra-env.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InfraEnvIndex(Arc<RwLock<HashMap<InfraEnvId, ObjectKey>>>);
 
 impl InfraEnvIndex {
-    /// Returns an index that follows a cache.
+    /// Returns an index that forgets the InfraEnvs that a cache loses.
     pub(crate) fn following(cache: &Cache<InfraEnv>) -> Self {
         let index = Self::default();
         let own = index.clone();
         cache.on_change(move |change| {
-            let id = |object: &InfraEnv| record_id::of_infra_env(&object.metadata).ok();
-            let before = change.before.as_deref().and_then(id);
-            let after = change.after.as_deref().and_then(id);
-            let mut keys = own.0.write().unwrap_or_else(PoisonError::into_inner);
-            if before != after
-                && let Some(before) = before
-                && keys.get(&before) == Some(&change.key)
-            {
-                keys.remove(&before);
-            }
-            if let Some(after) = after {
-                keys.insert(after, change.key.clone());
+            if change.after.is_none() {
+                own.write().retain(|_, key| *key != change.key);
             }
         });
         index
     }
 
-    /// Returns the InfraEnv of an infra-env.
+    /// Adds an InfraEnv that owns an infra-env.
+    pub(crate) fn confirm(&self, id: InfraEnvId, key: &ObjectKey) {
+        self.write().insert(id, key.clone());
+    }
+
+    /// Forgets the InfraEnv of an infra-env.
+    pub(crate) fn remove(&self, id: InfraEnvId) {
+        self.write().remove(&id);
+    }
+
+    /// Returns the InfraEnv that owns an infra-env.
     pub(crate) fn find(&self, id: InfraEnvId) -> Option<ObjectKey> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    /// Forgets all InfraEnvs, so that each is confirmed again.
+    pub(crate) fn clear(&self) {
+        self.write().clear();
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<InfraEnvId, ObjectKey>> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -115,7 +126,8 @@ pub(crate) async fn follow(
     let mut events = bridge.inventory.watch(WatchQuery::default());
     while let Some(event) = events.next().await {
         let WatchEvent::Changed(change) = event else {
-            // Each InfraEnv adds the Agents of its hosts.
+            // Each InfraEnv that is confirmed again adds the Agents of its hosts.
+            index.clear();
             cache.keys().into_iter().for_each(|key| queue.push(key));
             continue;
         };

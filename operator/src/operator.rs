@@ -203,6 +203,7 @@ impl Operator {
         loop {
             leadership.gained().await;
             // Another leader may have left anything unfinished.
+            self.index.clear();
             self.queues.infra_envs.clear();
             self.queues.agents.clear();
             self.queues.classifications.clear();
@@ -235,6 +236,7 @@ impl Operator {
             writer: writer.clone(),
             caches: self.caches.clone(),
             bridge: self.bridge.clone(),
+            index: self.index.clone(),
             applied: AppliedReferences::default(),
         };
         let agents = AgentController {

@@ -5,15 +5,16 @@ use std::time::Duration;
 use axum::body::{Body, to_bytes};
 use http::Request;
 use inventory::ErrorKind;
-use inventory::id::InfraEnvId;
+use inventory::id::{HostId, InfraEnvId};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams};
-use operator::crds::{ClusterRef, InfraEnv, InfraEnvSpec, MirrorRef};
+use operator::crds::{Agent, ClusterRef, InfraEnv, InfraEnvSpec, MirrorRef};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 use tower::ServiceExt as _;
 
+use crate::machine::Machine;
 use crate::site::{Site, hub, image_created, iso_url};
 
 const FINALIZER: &str = "infraenv.agent-install.openshift.io/ai-deprovision";
@@ -194,6 +195,18 @@ async fn annotation_cannot_take_over_another_infra_env() {
     let message =
         format!("Failed to create image: infra-env {id} is defined by InfraEnv {}/one", site.namespace);
     site.wait_for_message("thief", &message).await;
+    // Hosts of the infra-env get their Agents from its owner alone.
+    let host = HostId::fresh();
+    Machine::boot(&site.inventory, id, host).await;
+    let begin = tokio::time::Instant::now();
+    let agent = loop {
+        if let Some(agent) = site.api::<Agent>().get_opt(&host.to_string()).await.unwrap() {
+            break agent;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60));
+        sleep(Duration::from_millis(50)).await;
+    };
+    assert_eq!(agent.labels()["infraenvs.agent-install.openshift.io"], "one");
     site.delete::<InfraEnv>("thief").await;
     site.wait_until_gone::<InfraEnv>("thief").await;
     assert_eq!(site.inventory.infra_env(id).await.unwrap().name, "one");
@@ -348,4 +361,18 @@ async fn rejects_invalid_mirrors_until_the_config_map_is_repaired() {
     site.patch_spec("one", json!({"mirrorRegistryRef": {"name": ""}})).await;
     let message = "Failed to create image: spec.mirrorRegistryRef requires a name and a namespace";
     site.wait_for_message("one", message).await;
+}
+
+#[tokio::test]
+async fn rejects_annotation_that_is_not_a_uuid() {
+    let Some(hub) = hub().await else { return };
+    let site = Site::open(hub).await;
+    site.create_pull_secret("pull-secret").await;
+    let mut object = InfraEnv::new("odd", operator::crds::InfraEnvSpec::default());
+    object.metadata.annotations = Some([(ID.to_owned(), "x".to_owned())].into());
+    site.create(&object).await;
+    let message = format!("Failed to create image: {ID} is \"x\", which is not a UUID");
+    site.wait_for_message("odd", &message).await;
+    site.delete::<InfraEnv>("odd").await;
+    site.wait_until_gone::<InfraEnv>("odd").await;
 }

@@ -124,7 +124,12 @@ impl AgentController {
         let labelled = agent.and_then(CachedAgent::infra_env);
         let labelled = labelled.and_then(|name| self.infra_envs.get(&ObjectKey::new(&key.namespace, name)));
         ids.extend(labelled.and_then(|infra_env| record_id::of_infra_env(&infra_env.metadata).ok()));
-        ids.into_iter().map(|infra_env_id| HostKey { infra_env_id, host_id }).collect()
+        // An Agent must not reach the host of another namespace by the annotation of an InfraEnv.
+        let is_own = |id: &InfraEnvId| {
+            self.infra_env_ids.find(*id).is_some_and(|infra_env| infra_env.namespace == key.namespace)
+        };
+        let ids = ids.into_iter().filter(is_own);
+        ids.map(|infra_env_id| HostKey { infra_env_id, host_id }).collect()
     }
 
     /// Returns the InfraEnv of an infra-env, in the namespace of an Agent, unless it is being deleted.

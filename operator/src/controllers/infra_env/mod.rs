@@ -16,7 +16,7 @@ use inventory::{ErrorKind, Inventory};
 use serde_json::{Value, json};
 
 use super::Controller;
-use crate::bridge::HostBridge;
+use crate::bridge::{HostBridge, InfraEnvIndex};
 use crate::crds::InfraEnv;
 use crate::crds::names::{INFRA_ENV_FINALIZER, RECORD_ID_ANNOTATION};
 use crate::errors::ReconcileError;
@@ -36,6 +36,7 @@ pub(crate) struct InfraEnvController {
     pub(crate) writer: Writer,
     pub(crate) caches: InfraEnvCaches,
     pub(crate) bridge: HostBridge,
+    pub(crate) index: InfraEnvIndex,
     pub(crate) applied: AppliedReferences,
 }
 
@@ -93,7 +94,14 @@ impl InfraEnvController {
         if object.metadata.deletion_timestamp.is_some() {
             return self.delete(key, object).await;
         }
-        let object = self.claim(object).await?;
+        let object = match self.claim(object).await {
+            Ok(object) => object,
+            Err(ReconcileError::Input(cause)) => {
+                self.show(key, object, &ImageState::InvalidInput(cause)).await?;
+                return Ok(Next::Wait);
+            }
+            Err(error) => return Err(error),
+        };
         let (image, next) = match self.image(key, &object).await {
             Ok(image) => (image, Next::Wait),
             Err(ReconcileError::Input(cause)) => (ImageState::InvalidInput(cause), Next::Wait),
@@ -154,8 +162,14 @@ impl InfraEnvController {
             }
         };
         self.applied.insert(key, inputs.applied);
-        // Changes of hosts may have been missed, and an InfraEnv that is created again has hosts from the beginning.
-        self.bridge.push_all(id, key).await?;
+        // Changes of hosts may have been missed before, and an InfraEnv that is created again has hosts already.
+        if self.index.find(id).as_ref() != Some(key) {
+            self.index.confirm(id, key);
+            if let Err(error) = self.bridge.push_all(id, key).await {
+                self.index.remove(id);
+                return Err(error.into());
+            }
+        }
         let urls = self.inventory.image_urls(&record).await?;
         Ok(available(object, &record, urls))
     }
