@@ -8,6 +8,7 @@ use inventory::Inventory;
 use inventory::id::{HostId, InfraEnvId};
 use inventory::service::{HostQuery, ResourceId, WatchEvent, WatchQuery};
 
+use crate::cached_agent::CachedAgent;
 use crate::caches::Cache;
 use crate::crds::InfraEnv;
 use crate::object::ObjectKey;
@@ -85,6 +86,7 @@ pub(crate) struct HostBridge {
     pub(crate) inventory: Inventory,
     pub(crate) hosts: HostIndex,
     pub(crate) agents: Queue<ObjectKey>,
+    pub(crate) cached_agents: Cache<CachedAgent>,
 }
 
 impl HostBridge {
@@ -97,7 +99,7 @@ impl HostBridge {
         self.agents.push_in_burst(agent);
     }
 
-    /// Adds the Agents of all hosts of an infra-env to the queue.
+    /// Adds the Agents of all hosts of an infra-env to the queue, and those whose hosts are missing.
     ///
     /// # Errors
     ///
@@ -111,6 +113,11 @@ impl HostBridge {
         let mut hosts = self.inventory.hosts(query);
         while let Some(host) = hosts.try_next().await? {
             self.push((id, infra_env), host.id);
+        }
+        for (key, agent) in self.cached_agents.in_namespace(&infra_env.namespace) {
+            if agent.infra_env() == Some(&infra_env.name) {
+                self.agents.push_in_burst(key);
+            }
         }
         Ok(())
     }

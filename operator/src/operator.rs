@@ -93,10 +93,12 @@ impl Operator {
                 ControllerMetrics::new(ClassificationController::NAME, queues.classifications.clone()),
             ],
         };
+        let agents = Cache::new(watches);
         let bridge = HostBridge {
             inventory: inventory.clone(),
             hosts: HostIndex::default(),
             agents: queues.agents.clone(),
+            cached_agents: agents.clone(),
         };
         let index = InfraEnvIndex::following(&caches.infra_envs);
         Self {
@@ -106,7 +108,7 @@ impl Operator {
             leadership: election.leadership(),
             election: Some(election),
             caches,
-            agents: Cache::new(watches),
+            agents,
             classifications: Cache::new(watches),
             queues,
             bridge,
