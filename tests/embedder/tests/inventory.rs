@@ -53,8 +53,14 @@ async fn provisioning_service_needs_no_http() -> Outcome {
 
     let id = InfraEnvId::fresh();
     let params = InfraEnvCreateParams::new("rack-1", Secret::new(PULL_SECRET));
-    assert!(matches!(inventory.ensure_infra_env(id, params.clone().into(), None).await?, Ensured::Created(_)));
-    assert!(matches!(inventory.ensure_infra_env(id, params.clone().into(), None).await?, Ensured::Unchanged(_)));
+    assert!(matches!(
+        inventory.ensure_infra_env(id, params.clone().into(), None).await?,
+        Ensured::Created(_)
+    ));
+    assert!(matches!(
+        inventory.ensure_infra_env(id, params.clone().into(), None).await?,
+        Ensured::Unchanged(_)
+    ));
     let with_key = InfraEnvCreateParams { additional_ntp_sources: Some("192.0.2.1".to_owned()), ..params };
     assert!(matches!(inventory.ensure_infra_env(id, with_key.into(), None).await?, Ensured::Updated(_)));
     let Some(WatchEvent::Changed(change)) = changes.next().await else { return Err("no change".into()) };
