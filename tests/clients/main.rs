@@ -172,7 +172,8 @@ fn aicli_manages_clusters_infra_envs_and_hosts() {
     site.expect_aicli(&format!("create infraenv {given} lone"));
     site.expect_aicli("update infraenv lone -P additional_ntp_sources=ntp.example.com");
     assert!(site.expect_aicli("info infraenv lone").contains("type: full-iso"));
-    assert!(site.expect_aicli("info iso lone").contains("/x86_64/full.iso"));
+    let url = site.expect_aicli("info iso lone");
+    assert!(url.contains("/x86_64/") && url.contains("/full.iso"), "{url}");
     site.expect_aicli("download iso lone");
     let inspected =
         ProgramRun::new(support::KINDLING, site.scratch.folder()).args(["iso", "verify", "lone.iso"]).run();
