@@ -16,7 +16,7 @@ use crate::queue::Queue;
 
 /// The InfraEnvs by the ids of their infra-envs. Clones share the index.
 ///
-/// An id in an annotation is only a claim: anybody who may create an InfraEnv can write it. So an entry is added when the
+/// An id in an annotation is only a claim: any user who may create an InfraEnv can write it. So an entry is added when the
 /// inventory has confirmed that the InfraEnv owns the infra-env.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InfraEnvIndex(Arc<RwLock<HashMap<InfraEnvId, ObjectKey>>>);

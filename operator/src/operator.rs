@@ -126,7 +126,7 @@ impl Operator {
         Self { webhooks: Some(webhooks), ..self }
     }
 
-    /// Returns whether this replica writes.
+    /// Returns the leadership of this replica, which decides whether it writes.
     #[must_use]
     pub fn leadership(&self) -> Leadership {
         self.leadership.clone()

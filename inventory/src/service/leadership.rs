@@ -60,7 +60,7 @@ impl Leadership {
 }
 
 impl Inventory {
-    /// Returns whether this process holds the lease of the database, which makes it the leader of the replicas. With
+    /// Returns the leadership of this process, which the lease of the database decides. With
     /// SQLite, the only process is always the leader. Only [`background::run`](crate::background::run) takes the
     /// lease: without it, this process is never the leader.
     ///

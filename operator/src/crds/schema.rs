@@ -69,7 +69,7 @@ fn remove_null_type(members: &mut Map<String, Value>) {
     }
 }
 
-/// Replaces `anyOf: [S, null]` by `S`. Members beside `anyOf`, such as a description, win over those of `S`.
+/// Replaces `anyOf: [S, null]` by `S`. Members beside `anyOf`, such as a description, replace the same members of `S`.
 fn remove_null_branch(members: &mut Map<String, Value>) {
     let Some(Value::Array(branches)) = members.get("anyOf") else { return };
     let mut branches = branches.iter().filter(|branch| branch.get("type") != Some(&Value::from("null")));

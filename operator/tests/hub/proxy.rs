@@ -126,7 +126,7 @@ impl FaultProxy {
         requests.iter().filter(matching).count()
     }
 
-    /// Closes all connections, including those of watches and of requests in a black hole.
+    /// Closes all connections, including watches and requests in a black hole.
     pub(crate) fn cut_all(&self) {
         self.state.cuts.send_modify(|cuts| *cuts += 1);
     }

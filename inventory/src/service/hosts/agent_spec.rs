@@ -14,7 +14,7 @@ use crate::service::infra_envs::Ensured;
 use crate::store::ReportKinds;
 
 impl Inventory {
-    /// Changes a host so that its choices equal those of its `Agent` resource, in one commit. If nothing differs, nothing
+    /// Changes a host so that its choices equal its `Agent` resource, in one commit. If nothing differs, nothing
     /// is written.
     ///
     /// Approval, installer arguments and the Ignition override are applied in every status. The other choices are applied

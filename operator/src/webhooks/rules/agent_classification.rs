@@ -1,4 +1,4 @@
-//! Rules for AgentClassifications: those of [`check`].
+//! Rules for AgentClassifications, which are in [`check`].
 
 use super::Denial;
 use crate::classification::{Classification, check};

@@ -62,7 +62,7 @@ impl Transition {
     }
 
     /// Returns the transition of a host that is created again from a record of its status. A missing status, or one that
-    /// does not fit whether the host is bound, is replaced by that of a host without problems.
+    /// does not fit whether the host is bound, is replaced by the status of a host without problems.
     #[must_use]
     pub fn restored(status: Option<HostStatus>, is_bound: bool, at: DateTime<Utc>) -> Self {
         let default = if is_bound { HostStatus::Known } else { HostStatus::KnownUnbound };
