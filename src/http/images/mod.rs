@@ -3,7 +3,7 @@
 //! A request for an image takes four steps. An [`Artifact`] identifies the file that the URL selects. [`ImageInputs`]
 //! checks the access of the caller and returns the current revision. The plan cache returns the plan of that revision,
 //! and makes it once. A URL may contain the revision of the bytes that it expects: the plan must then be of that revision.
-//! [`ServedFile`](crate::http::content::ServedFile) does the HTTP part. The answer is kept
+//! [`ServedFile`](crate::http::content::ServedFile) does the HTTP part. The response is cached
 //! for half a second: a host reads its image in thousands of ranges under one URL.
 
 mod added_images;
