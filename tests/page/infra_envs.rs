@@ -266,6 +266,7 @@ fn closed_dialog_stops_the_deletion() {
                        if (options.method === 'DELETE') await new Promise((resolve) => (window.resume = resolve)); \
                        return response; }";
         browser.run_script(delay).await;
+        browser.wait_until("return document.querySelectorAll('#infra-envs .opener').length === 2").await;
         for opener in browser.find_all(".opener").await {
             opener.click().await;
         }
