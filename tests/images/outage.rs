@@ -217,9 +217,15 @@ pub(super) async fn wait_for_readiness(server: &ImageTestServer, expected: (u16,
     }
 }
 
-/// The path of an infra-env's image, with its token.
+/// The path of an infra-env's image, with its token and the revision of the image.
 fn image_path(server: &ImageTestServer, made: &Value) -> String {
     made["download_url"].as_str().unwrap().strip_prefix(&server.base).unwrap().to_owned()
+}
+
+/// The path of the current image: without the revision, which is the last folder.
+fn path_of_current_image(path: &str) -> String {
+    let (folder, file) = path.rsplit_once('/').unwrap();
+    format!("{}/{file}", folder.rsplit_once('/').unwrap().0)
 }
 
 #[test]
@@ -281,7 +287,8 @@ fn booting_host_survives_an_outage_of_the_database() {
         assert_eq!(etag(&server, &known).await, before);
         etag(&server, &unknown).await;
         append_argument(&other, &known_id, "loud").await;
-        wait_for_change(&server, &known, &before).await;
+        wait_for_change(&server, &path_of_current_image(&known), &before).await;
+        assert_eq!(etag(&server, &known).await, before, "the old revision");
         assert!(server.metric("kindling_feed_resyncs_total").await >= 1.0);
         assert_eq!(server.metric("kindling_source_reachable").await, 1.0);
         drop(postgres);
