@@ -271,6 +271,11 @@ impl Hub {
         FaultProxy::start(self)
     }
 
+    /// Returns the folder with the programs of the hub and `kubectl`.
+    pub(crate) fn programs(&self) -> &Path {
+        &self.programs
+    }
+
     /// Returns the ids of the shells that guard the hub's programs.
     pub(crate) fn guards(&self) -> Vec<u32> {
         self.running.programs.iter().map(processes::Program::guard_id).collect()

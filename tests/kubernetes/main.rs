@@ -1,0 +1,16 @@
+//! `kindling serve --kube-api` on a real hub: the page about custom resources as a reader follows it, and its figures.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "test code: what is not as expected must stop the test"
+)]
+
+#[path = "../../operator/tests/hub/mod.rs"]
+mod hub;
+mod page;
+mod scale;
+mod service;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,149 @@
+//! Figures at the size of a large hub, beside those of the Assisted Service on such a hub: time, processor time, writes.
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Secret;
+use kindling::assisted::InfraEnvId;
+use kube::Client;
+use kube::api::{Api, ListParams, PostParams};
+use operator::crds::{Agent, InfraEnv};
+use serde_json::{Value, json};
+
+use crate::hub::Hub;
+use crate::service::{Cost, Service};
+
+/// Maximum time of one part.
+const LIMIT: Duration = Duration::from_secs(1_200);
+const MINUTE: Duration = Duration::from_secs(60);
+const RECORD_ID: &str = "infraenv.agent-install.openshift.io/infra-env-id";
+
+fn object<O: serde::de::DeserializeOwned>(value: Value) -> O {
+    serde_json::from_value(value).unwrap()
+}
+
+async fn create_infra_envs(admin: &Client, namespace: &str, prefix: &str, count: usize) {
+    let api: Api<InfraEnv> = Api::namespaced(admin.clone(), namespace);
+    for number in 0..count {
+        let name = format!("{prefix}-{number}");
+        let infra_env =
+            object(json!({"metadata": {"name": name}, "spec": {"pullSecretRef": {"name": "pull-secret"}}}));
+        api.create(&PostParams::default(), &infra_env).await.unwrap();
+    }
+}
+
+async fn create_pull_secret(admin: &Client, namespace: &str) {
+    let secret: Secret =
+        object(json!({"metadata": {"name": "pull-secret"}, "type": "kubernetes.io/dockerconfigjson",
+        "stringData": {".dockerconfigjson": r#"{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}"#}}));
+    Api::namespaced(admin.clone(), namespace).create(&PostParams::default(), &secret).await.unwrap();
+}
+
+async fn infra_env_id(admin: &Client, namespace: &str, name: &str) -> InfraEnvId {
+    let infra_env = Api::<InfraEnv>::namespaced(admin.clone(), namespace).get(name).await.unwrap();
+    infra_env.metadata.annotations.unwrap()[RECORD_ID].parse().unwrap()
+}
+
+/// Requires that each Agent shows the inventory of its host.
+async fn assert_inventories(admin: &Client, namespace: &str, count: usize) {
+    let api: Api<Agent> = Api::namespaced(admin.clone(), namespace);
+    let (mut page, mut seen) = (ListParams::default().limit(500), 0);
+    loop {
+        let agents = api.list(&page).await.unwrap();
+        for agent in &agents.items {
+            let status = agent.status.as_ref().unwrap();
+            assert!(!status.inventory.hostname.is_empty(), "{:?}", agent.metadata.name);
+        }
+        seen += agents.items.len();
+        match agents.metadata.continue_.filter(|token| !token.is_empty()) {
+            Some(token) => page = page.continue_token(&token),
+            None => break,
+        }
+    }
+    assert_eq!(seen, count);
+}
+
+fn print(work: &str, cost: &Cost) {
+    let (time, cpu) = (cost.time.as_secs_f64(), cost.cpu.as_secs_f64());
+    println!(
+        "{work}: {time:.1} s, {cpu:.2} s of processor time, {} writes {:?}",
+        cost.total_writes(),
+        cost.writes
+    );
+}
+
+/// The work that was measured with the Assisted Service: 200 InfraEnvs in 34 s with 1.6 s of processor time and 414
+/// writes; 300 hosts with their inventories in 99 s with 13.1 s and 2,193 writes; then a minute with 263 writes.
+#[test]
+#[ignore = "measures for minutes; .ci/full runs it"]
+fn work_of_a_hub_costs_less_than_a_quarter() {
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let Some(hub) = Hub::shared().await else { return };
+        hub.install_crds(&operator::crds::to_yaml().unwrap()).await;
+        let service = Service::start(hub).await;
+        let (admin, namespace) = (hub.admin(), service.namespace.clone());
+        create_pull_secret(&admin, &namespace).await;
+        let images = service
+            .cost_until(("infraenvs", 200), LIMIT, async || {
+                create_infra_envs(&admin, &namespace, "site", 200).await;
+            })
+            .await;
+        print("200 InfraEnvs", &images);
+        let id = infra_env_id(&admin, &namespace, "site-0").await.to_string();
+        let arguments = ["simulate", "--url", &service.url, "--infra-env", &id, "--hosts", "300"];
+        let arguments = [&arguments[..], &["--start-rate", "300", "--duration", "10m"]].concat();
+        let mut hosts = None;
+        let agents =
+            service.cost_until(("agents", 300), LIMIT, async || hosts = Some(service.run(&arguments))).await;
+        print("300 hosts with inventories", &agents);
+        assert_inventories(&admin, &namespace, 300).await;
+        let quiet = service.cost_of(MINUTE).await;
+        print("a minute without changes", &quiet);
+        let mut hosts = hosts.unwrap();
+        hosts.kill().unwrap();
+        hosts.wait().unwrap();
+        assert_eq!(quiet.total_writes(), 0, "{quiet:?}");
+        // Two writes of each InfraEnv are needed: the id with the finalizer, and the status.
+        assert!(images.total_writes() <= 401, "{images:?}");
+        assert!(agents.total_writes() <= 2_193 / 4 + 300, "{agents:?}");
+    });
+}
+
+/// 1,000 InfraEnvs and 10,000 Agents: time, memory, and a restart that writes nothing.
+#[test]
+#[ignore = "measures for minutes; .ci/full runs it"]
+fn restart_of_a_large_hub_writes_nothing() {
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let Some(hub) = Hub::shared().await else { return };
+        hub.install_crds(&operator::crds::to_yaml().unwrap()).await;
+        let mut service = Service::start(hub).await;
+        let (admin, namespace) = (hub.admin(), service.namespace.clone());
+        create_pull_secret(&admin, &namespace).await;
+        let images = service
+            .cost_until(("infraenvs", 1_000), LIMIT, async || {
+                create_infra_envs(&admin, &namespace, "site", 1_000).await;
+            })
+            .await;
+        print("1,000 InfraEnvs", &images);
+        let id = infra_env_id(&admin, &namespace, "site-0").await.to_string();
+        let arguments = ["simulate", "--url", &service.url, "--infra-env", &id, "--hosts", "10000"];
+        let mut hosts = None;
+        let agents = service
+            .cost_until(("agents", 10_000), LIMIT, async || hosts = Some(service.run(&arguments)))
+            .await;
+        print("10,000 hosts with inventories", &agents);
+        let mut hosts = hosts.unwrap();
+        hosts.kill().unwrap();
+        hosts.wait().unwrap();
+        assert_inventories(&admin, &namespace, 10_000).await;
+        service.restart(true);
+        let restart = service.cost_of(MINUTE).await;
+        print("a minute after a restart", &restart);
+        let with_controllers = service.memory();
+        service.restart(false);
+        service.cost_of(MINUTE / 2).await;
+        let without = service.memory();
+        println!("memory: {with_controllers} bytes with the controllers, {without} bytes without");
+        assert_eq!(restart.total_writes(), 0, "{restart:?}");
+        assert!(with_controllers.saturating_sub(without) / 11_000 <= 8 << 10);
+    });
+}
