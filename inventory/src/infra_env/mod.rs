@@ -16,3 +16,4 @@ pub use definition::InfraEnvDefinition;
 pub use mirror_registries::MirrorRegistries;
 pub use owner::ResourceOwner;
 pub use record::{ImageSource, InfraEnvRecord};
+pub use urls::token_of_image_url;

@@ -1,5 +1,6 @@
 //! URLs of an infra-env's images and files.
 
+use assisted::Secret;
 use discovery::ImageRevision;
 use ignition::discovery::HttpUrl;
 
@@ -18,6 +19,14 @@ pub(crate) fn image(record: &InfraEnvRecord, revision: Option<ImageRevision>, se
     let revision = revision.map(|revision| format!("{revision}/")).unwrap_or_default();
     let path = format!("{place}/{version}/{architecture}/{revision}{file}");
     join_url(&settings.image_service_base_url, &path)
+}
+
+/// Returns the token in the URL of an infra-env's image. Returns `None` if the URL has none.
+#[must_use]
+pub fn token_of_image_url(url: &str) -> Option<Secret> {
+    let (_, rest) = url.split_once("/byapikey/")?;
+    let (token, _) = rest.split_once('/')?;
+    Some(Secret::new(token.to_owned()))
 }
 
 /// Returns the URL of a file of an infra-env. Query parameters are sorted by name.

@@ -91,7 +91,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::auth::{KeyTexts, LocalKeys, Policy};
     use crate::error::ErrorKind;
     use crate::id::{ClusterId, HostId, InfraEnvId};
     use crate::service::hosts::check_in::Poll;
@@ -203,31 +202,6 @@ mod tests {
             assert_eq!(error.kind(), kind, "{error}");
         }
         assert_eq!(inventory.host(key).await.unwrap_err().kind(), ErrorKind::NotFound);
-    }
-
-    /// The URL of an image has a random signature if there is a token. Tokens of the lost record stay valid.
-    #[tokio::test]
-    async fn infra_env_with_its_old_id_has_the_same_url_or_accepts_the_old_tokens() {
-        let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
-        for policy in [Policy::Open, Policy::local(keys)] {
-            let test = TestInventory::with_policy(policy, |settings| settings).await;
-            let inventory = &test.inventory;
-            let id = InfraEnvId::fresh();
-            let create = async || {
-                let ensured = inventory.ensure_infra_env(id, infra_env_params().into(), None).await.unwrap();
-                ensured.into_inner()
-            };
-            let before = create().await;
-            inventory.deregister_infra_env(id, None).await.unwrap();
-            let after = create().await;
-            let url = async |record| inventory.to_api_infra_env(record).await.unwrap().download_url;
-            let has_token = !before.url_token.is_empty();
-            assert_eq!(url(&before).await != url(&after).await, has_token);
-            assert_eq!(before.token_key, after.token_key);
-            for record in [&before, &after] {
-                assert!(inventory.policy().takes_url_token(inventory.now(), id, &record.url_token));
-            }
-        }
     }
 
     #[tokio::test]

@@ -61,10 +61,10 @@ impl Inventory {
     /// another owner cannot change or delete the infra-env. An infra-env without an owner gets it. Only definitions have
     /// `mirrors`: the API does not show them.
     ///
-    /// An infra-env whose record was lost can be created again with its old id. Without tokens in URLs, its image has the
-    /// same URL. With tokens, the URL has a new one, and the old ones stay valid, so that agents continue. Not restored are
-    /// its events, its creation time, its image generation, which is 1 again, and its
-    /// [signing key](InfraEnvRecord::signing_key).
+    /// An infra-env whose record was lost can be created again with its old id. Its image has the same URL, if the URL has
+    /// no token or the definition has the [`url_token`](InfraEnvDefinition::url_token). Else the URL has a new token, and
+    /// the old one stays valid, so that agents continue. Not restored are its events, its creation time, its image
+    /// generation, which is 1 again, and its [signing key](InfraEnvRecord::signing_key).
     ///
     /// # Errors
     ///

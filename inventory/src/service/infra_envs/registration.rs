@@ -66,6 +66,7 @@ impl Inventory {
         definition: InfraEnvDefinition,
     ) -> Result<(InfraEnvRecord, Vec<NetworkFinding>), Error> {
         let (params, owner) = (&definition.params, definition.owner.clone());
+        let url_token = self.url_token_of_new(id, definition.url_token.as_ref())?;
         let cpu_architecture = params.cpu_architecture.unwrap_or_default();
         // A missing cluster is reported before any other error.
         require_cluster_of_infra_env(self.records(), params.cluster_id).await?;
@@ -87,13 +88,21 @@ impl Inventory {
             image_generation: 1,
             image_changed_at: Micros::default(),
             signing_key: fresh_key()?,
-            url_token: self.policy().url_token(id)?,
+            url_token,
             token_key: self.policy().token_key(),
             owner,
             created_at: Micros::default(),
             updated_at: Micros::default(),
         };
         Ok((record, warnings))
+    }
+
+    /// Returns the token for the URLs of a new infra-env: an earlier one if it is valid.
+    fn url_token_of_new(&self, id: InfraEnvId, earlier: Option<&Secret>) -> Result<Secret, Error> {
+        match earlier {
+            Some(token) if self.policy().takes_url_token(self.now(), id, token) => Ok(token.clone()),
+            _ => self.policy().url_token(id),
+        }
     }
 
     /// Looks up the cluster and the base image, which may be removed at any time, sets the times, and prepares the change.

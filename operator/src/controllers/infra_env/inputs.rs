@@ -2,7 +2,7 @@
 
 use assisted::architecture::{CpuArchitecture, ImageType};
 use assisted::infra_env::{InfraEnvCreateParams, KernelArgument, KernelArgumentOperation, Proxy};
-use inventory::infra_env::{InfraEnvDefinition, InfraEnvRecord, MirrorRegistries};
+use inventory::infra_env::{InfraEnvDefinition, InfraEnvRecord, MirrorRegistries, token_of_image_url};
 
 use super::{Applied, InfraEnvController, owner};
 use crate::crds::{InfraEnv, InfraEnvSpec, MirrorRef, ProxySettings};
@@ -34,7 +34,14 @@ impl InfraEnvController {
         let PullSecret { text, applied: pull_secret } = self.pull_secret(key, spec, stored).await?;
         params.pull_secret = text;
         let (mirrors, config_map) = self.mirrors(key, spec, stored).await?.unzip();
-        let definition = InfraEnvDefinition { params, mirrors: mirrors.flatten(), owner: Some(owner(key)) };
+        let url = object.status.as_ref().map(|status| status.iso_download_url.as_str());
+        let definition = InfraEnvDefinition {
+            params,
+            mirrors: mirrors.flatten(),
+            owner: Some(owner(key)),
+            // After the loss of the database, the status is the only place with the token.
+            url_token: url.and_then(token_of_image_url),
+        };
         let applied = Applied { pull_secret, mirrors: config_map };
         Ok(InfraEnvInputs { definition, config_names: names, applied })
     }

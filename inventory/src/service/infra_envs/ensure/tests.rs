@@ -5,10 +5,11 @@ use futures_util::TryStreamExt;
 use futures_util::future::join_all;
 
 use super::*;
+use crate::auth::{KeyTexts, LocalKeys, Policy};
 use crate::catalogue::{CpuArchitecture, ImageType};
 use crate::error::ErrorKind;
 use crate::id::{ClusterId, HostId, HostKey};
-use crate::infra_env::{MirrorRegistries, ResourceOwner};
+use crate::infra_env::{MirrorRegistries, ResourceOwner, token_of_image_url};
 use crate::service::EventListQuery;
 use crate::service::hosts::registration::Registration;
 use crate::service::test_inventory::{TestInventory, infra_env_params};
@@ -207,6 +208,48 @@ async fn removed_infra_env_is_created_again() {
         let ensured = inventory.ensure_infra_env(id, infra_env_params().into(), None).await.unwrap();
         assert!(matches!(ensured, Ensured::Created(_)), "{ensured:?}");
         inventory.deregister_infra_env(id, None).await.unwrap();
+    }
+}
+
+/// Creates the infra-env, and returns the URL of its image.
+async fn image_url(inventory: &Inventory, id: InfraEnvId, earlier_url: Option<&str>) -> String {
+    let url_token = earlier_url.and_then(token_of_image_url);
+    let definition = InfraEnvDefinition { url_token, ..infra_env_params().into() };
+    let record = inventory.ensure_infra_env(id, definition, None).await.unwrap().into_inner();
+    inventory.to_api_infra_env(&record).await.unwrap().download_url.reveal().to_owned()
+}
+
+#[tokio::test]
+async fn infra_env_with_its_old_id_and_token_has_the_same_url() {
+    let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
+    for policy in [Policy::Open, Policy::local(keys)] {
+        let test = TestInventory::with_policy(policy, |settings| settings).await;
+        let (inventory, id) = (&test.inventory, InfraEnvId::fresh());
+        let url = image_url(inventory, id, None).await;
+        inventory.deregister_infra_env(id, None).await.unwrap();
+        assert_eq!(image_url(inventory, id, Some(&url)).await, url);
+        // The infra-env exists.
+        assert_eq!(image_url(inventory, id, None).await, url);
+    }
+}
+
+#[tokio::test]
+async fn token_that_is_not_valid_for_the_infra_env_is_ignored() {
+    let keys = || LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
+    let (own, foreign) = (keys(), keys());
+    let id = InfraEnvId::fresh();
+    let token = |keys: &LocalKeys, id| keys.infra_env_token(id).unwrap().reveal().to_owned();
+    let of_another = token(&own, InfraEnvId::fresh());
+    let of_another_key = token(&foreign, id);
+    let of_user = own.user_token(chrono::Utc::now(), None).unwrap().reveal().to_owned();
+    let test = TestInventory::with_policy(Policy::local(own), |settings| settings).await;
+    for invalid in [of_another, of_another_key, of_user, String::new(), "a.b.c".to_owned()] {
+        let earlier = format!("http://192.0.2.1/byapikey/{invalid}/4.18/x86_64/full.iso");
+        let url = image_url(&test.inventory, id, Some(&earlier)).await;
+        let used = token_of_image_url(&url).unwrap();
+        assert_ne!(used.reveal(), invalid);
+        assert!(test.inventory.policy().takes_url_token(test.inventory.now(), id, &used));
+        test.inventory.deregister_infra_env(id, None).await.unwrap();
     }
 }
 
