@@ -25,15 +25,15 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
 
 /// Returns the commands for one terminal: the service and the machine run in the background, and each is waited for.
 fn in_one_terminal(blocks: &[String]) -> String {
-    let served = format!("& until curl -sf http://{ADDRESS}/ready; do sleep 0.1; done");
-    let registered = "& until kubectl get -n site1 agents -o name | grep agent; do sleep 0.1; done";
+    let wait_for_service = format!("& until curl -sf http://{ADDRESS}/ready; do sleep 0.1; done");
+    let wait_for_agent = "& until kubectl get -n site1 agents -o name | grep agent; do sleep 0.1; done";
     let mut script = PRELUDE.to_owned();
     for line in blocks.iter().flat_map(|block| block.lines()) {
         script += line;
         if line.starts_with("kindling serve") {
-            script += &served;
+            script += &wait_for_service;
         } else if line.starts_with("kindling simulate") {
-            script += registered;
+            script += wait_for_agent;
         }
         script += "\n";
     }

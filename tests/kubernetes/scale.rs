@@ -1,4 +1,4 @@
-//! Figures at the size of a large hub, beside those of the Assisted Service on such a hub: time, processor time, writes.
+//! Figures at the size of a large hub, beside those of the Assisted Service on such a hub: time, CPU time, writes.
 
 use std::time::Duration;
 
@@ -64,14 +64,10 @@ async fn assert_inventories(admin: &Client, namespace: &str, count: usize) {
 
 fn print(work: &str, cost: &Cost) {
     let (time, cpu) = (cost.time.as_secs_f64(), cost.cpu.as_secs_f64());
-    println!(
-        "{work}: {time:.1} s, {cpu:.2} s of processor time, {} writes {:?}",
-        cost.total_writes(),
-        cost.writes
-    );
+    println!("{work}: {time:.1} s, {cpu:.2} s of CPU time, {} writes {:?}", cost.total_writes(), cost.writes);
 }
 
-/// The work that was measured with the Assisted Service: 200 InfraEnvs in 34 s with 1.6 s of processor time and 414
+/// The work that was measured with the Assisted Service: 200 InfraEnvs in 34 s with 1.6 s of CPU time and 414
 /// writes; 300 hosts with their inventories in 99 s with 13.1 s and 2,193 writes; then a minute with 263 writes.
 #[test]
 #[ignore = "measures for minutes; .ci/full runs it"]

@@ -31,7 +31,7 @@ pub(crate) struct Service<'hub> {
 /// What some work cost.
 #[derive(Debug)]
 pub(crate) struct Cost {
-    /// From the begin to the last write.
+    /// From the start to the last write.
     pub(crate) time: Duration,
     pub(crate) cpu: Duration,
     /// Requests that change objects, without leases.
