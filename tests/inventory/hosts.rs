@@ -78,15 +78,27 @@ fn users_set_role_and_host_name() {
         assert_eq!(changed["progress_stages"][0], "Starting installation");
         assert_eq!(changed["progress_stages"].as_array().unwrap().len(), 8);
         assert_eq!(agent.get_host().await["role"], "master");
+        let too_long = format!(
+            "hostname is too long, must be 63 characters or less. Hostname: {} has 64 characters",
+            "a".repeat(64)
+        );
         for (body, reason) in [
             (
                 json!({"host_role": "bootstrap"}),
                 "host_role in body should be one of [auto-assign master arbiter worker]",
             ),
-            (json!({"host_name": "localhost"}), "hostname \"localhost\" is forbidden"),
-            (json!({"host_name": "A"}), "hostname does not pass required regex validation: \"A\""),
-            (json!({"host_name": ""}), "hostname does not pass required regex validation: \"\""),
-            (json!({"host_name": "a".repeat(64)}), "hostname is too long, must be 63 characters or less"),
+            (json!({"host_name": "localhost"}), "The host name localhost is forbidden"),
+            (
+                json!({"host_name": "A"}),
+                "Hostname does not pass required regex validation: \
+                 ^[a-z0-9][a-z0-9-]{0,62}(?:[.][a-z0-9-]{1,63})*$. Hostname: A",
+            ),
+            (
+                json!({"host_name": ""}),
+                "Hostname does not pass required regex validation: \
+                 ^[a-z0-9][a-z0-9-]{0,62}(?:[.][a-z0-9-]{1,63})*$. Hostname: ",
+            ),
+            (json!({"host_name": "a".repeat(64)}), too_long.as_str()),
             (
                 json!({"disks_selected_config": [{"role": "install"}]}),
                 "disks_selected_config.0.id in body is required",

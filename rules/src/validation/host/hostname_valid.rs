@@ -30,13 +30,13 @@ const CHOOSE_NAME: &str = "Set another name of the host: lower-case letters, dig
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostnameError {
     /// The name is too long.
-    #[error("hostname is too long, must be {MAX_LEN} characters or less")]
-    TooLong,
+    #[error("hostname is too long, must be {MAX_LEN} characters or less. Hostname: {0} has {len} characters", len = .0.len())]
+    TooLong(Box<str>),
     /// The name does not match the pattern.
-    #[error("hostname does not pass required regex validation: {0:?}")]
+    #[error("Hostname does not pass required regex validation: {PATTERN}. Hostname: {0}")]
     Pattern(Box<str>),
     /// The name does not identify a host.
-    #[error("hostname {0:?} is forbidden")]
+    #[error("The host name {0} is forbidden")]
     Forbidden(Box<str>),
 }
 
@@ -47,7 +47,7 @@ pub enum HostnameError {
 /// Returns the reason why the name is refused.
 pub fn check_hostname(name: &str) -> Result<(), HostnameError> {
     if name.len() > MAX_LEN {
-        return Err(HostnameError::TooLong);
+        return Err(HostnameError::TooLong(name.into()));
     }
     if !has_pattern(name) {
         return Err(HostnameError::Pattern(name.into()));
@@ -109,7 +109,7 @@ impl TypedOutcome for HostnameOutcome {
         match check_hostname(&name) {
             Ok(()) => Self::Allowed { name },
             Err(HostnameError::Forbidden(_)) => Self::Forbidden { name },
-            Err(HostnameError::TooLong | HostnameError::Pattern(_)) => Self::Malformed { name },
+            Err(HostnameError::TooLong(_) | HostnameError::Pattern(_)) => Self::Malformed { name },
         }
     }
 
@@ -183,12 +183,17 @@ mod tests {
 
     #[test]
     fn reasons_are_those_of_the_api() {
+        let long = "a".repeat(64);
+        let too_long = format!(
+            "hostname is too long, must be 63 characters or less. Hostname: {long} has 64 characters"
+        );
+        let pattern = format!("Hostname does not pass required regex validation: {PATTERN}. Hostname: A");
         for (name, reason) in [
-            ("a".repeat(64), "hostname is too long, must be 63 characters or less"),
-            ("A".to_owned(), r#"hostname does not pass required regex validation: "A""#),
-            ("localhost".to_owned(), r#"hostname "localhost" is forbidden"#),
+            (long.as_str(), too_long.as_str()),
+            ("A", pattern.as_str()),
+            ("localhost", "The host name localhost is forbidden"),
         ] {
-            assert_eq!(check_hostname(&name).unwrap_err().to_string(), reason);
+            assert_eq!(check_hostname(name).unwrap_err().to_string(), reason);
         }
     }
 }
