@@ -1,6 +1,6 @@
 //! The wanted choices of a host, as a custom resource of Kubernetes has them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use assisted::Secret;
 use assisted::host::{ChosenRole, DiskChoice, DiskRole, Header, HostRole, HostUpdateParams, NodeLabel};
@@ -9,12 +9,14 @@ use rules::host::status::allows_changes;
 
 use super::assessment::HostContext;
 use super::draft::HostDraft;
-use super::record::Choices;
+use super::owner::{HostOwner, OptionalChoice};
+use super::record::{Choices, HostRecord};
 use super::update::{
     apply_update, check_ignition_override, check_installer_args, check_update, set_ignition_override,
     set_installer_args,
 };
 use crate::error::Error;
+use crate::infra_env::ResourceOwner;
 use crate::journal::Journal;
 use crate::json::to_json_text;
 
@@ -22,12 +24,14 @@ use crate::json::to_json_text;
 /// removes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostSpec {
+    /// The resource. From then on, clients of the API cannot change the choices that it decides.
+    pub owner: Option<ResourceOwner>,
     /// Whether an administrator has approved the host.
     pub approved: bool,
     /// Host name.
     pub hostname: Option<String>,
-    /// Role.
-    pub role: Option<ChosenRole>,
+    /// Name of the role.
+    pub role: Option<String>,
     /// Machine config pool.
     pub machine_config_pool: Option<String>,
     /// Installation disk: its id, its `by-path` link or its device path.
@@ -42,6 +46,21 @@ pub struct HostSpec {
     pub ignition_endpoint_headers: Vec<Header>,
     /// Labels of the node.
     pub node_labels: BTreeMap<String, String>,
+}
+
+impl HostSpec {
+    /// Returns the resource with the choices that it decides.
+    fn host_owner(&self) -> Option<HostOwner> {
+        let choices = [
+            (OptionalChoice::Hostname, self.hostname.is_some()),
+            (OptionalChoice::Role, self.role.is_some()),
+            (OptionalChoice::MachineConfigPool, self.machine_config_pool.is_some()),
+            (OptionalChoice::InstallationDisk, self.installation_disk.is_some()),
+        ];
+        let decided = choices.into_iter().filter(|(_, is_decided)| *is_decided);
+        let optional: BTreeSet<_> = decided.map(|(choice, _)| choice).collect();
+        self.owner.clone().map(|resource| HostOwner { resource, optional })
+    }
 }
 
 /// Applies the differences between a host and its wanted choices.
@@ -67,6 +86,7 @@ pub(crate) fn apply_spec(
         set_ignition_override(host, config, journal);
     }
     host.choices.approved = spec.approved;
+    host.choices.owner = spec.host_owner();
     if !allows_changes(host.status()) {
         return Ok(());
     }
@@ -88,6 +108,7 @@ fn differ_as_json(args: &[String], stored: &str) -> Result<bool, Error> {
 fn differences(draft: &HostDraft, spec: &HostSpec) -> Result<HostUpdateParams, Error> {
     let (host, choices) = (&draft.record, &draft.record.choices);
     let other = |wanted: &Option<String>, stored: &String| wanted.clone().filter(|wanted| wanted != stored);
+    let role = spec.role.as_deref().map(|name| role_of(host, name)).transpose()?;
     let disk = spec.installation_disk.as_deref();
     let disk = match disk {
         Some(disk) if !is_installation_disk(draft, disk)? => {
@@ -96,7 +117,7 @@ fn differences(draft: &HostDraft, spec: &HostSpec) -> Result<HostUpdateParams, E
         _ => None,
     };
     Ok(HostUpdateParams {
-        host_role: spec.role.filter(|role| HostRole::from(*role) != host.role),
+        host_role: role.filter(|role| HostRole::from(*role) != host.role),
         host_name: other(&spec.hostname, &choices.hostname),
         machine_config_pool_name: other(&spec.machine_config_pool, &choices.machine_config_pool_name),
         disks_selected_config: disk,
@@ -106,6 +127,15 @@ fn differences(draft: &HostDraft, spec: &HostSpec) -> Result<HostUpdateParams, E
             .then(|| spec.ignition_endpoint_headers.clone()),
         node_labels: (spec.node_labels != choices.node_labels).then(|| labels(spec)),
         ..HostUpdateParams::default()
+    })
+}
+
+fn role_of(host: &HostRecord, name: &str) -> Result<ChosenRole, Error> {
+    serde_json::from_value(name.into()).map_err(|_| {
+        Error::invalid(format!(
+            "Requested role ({name}) is invalid for host {} from infraEnv {}",
+            host.id, host.infra_env_id
+        ))
     })
 }
 

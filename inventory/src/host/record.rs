@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::findings::HostFindings;
+use super::owner::HostOwner;
 use crate::Secret;
 use crate::id::{ClusterId, HostId, HostKey, InfraEnvId};
 use crate::store::{Columns, Kind, Record, ReportKind};
@@ -81,6 +82,9 @@ pub struct Choices {
     /// need no approval.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub approved: bool,
+    /// The resource that decides choices. `None`: clients of the API decide all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub owner: Option<HostOwner>,
     /// Host name. Empty: the name in the inventory report.
     pub hostname: String,
     /// Installation disk, chosen by a user or by the service.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use assisted::host::HostUpdateParams;
 use inventory::ErrorKind;
 use inventory::id::{HostId, InfraEnvId};
 use kube::ResourceExt as _;
@@ -126,12 +127,17 @@ async fn edits_of_an_agent_are_applied_to_the_host() {
     let record = site.inventory.host(machine.key).await.unwrap();
     assert_eq!(record.choices.hostname, "first");
     assert!(record.choices.approved);
+    let rename = HostUpdateParams { host_name: Some("second".to_owned()), ..HostUpdateParams::default() };
+    let error = site.inventory.update_host(machine.key, rename, None).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    let named = format!("is defined by Agent {}/{host}; change that object instead", site.namespace);
+    assert!(error.reason().ends_with(&named), "{error}");
     let rows = [
         (
             json!({"hostname": "not valid!"}),
             json!({"hostname": "first"}),
             "InputError",
-            "hostname does not pass",
+            "Hostname does not pass",
         ),
         (
             json!({"role": "king"}),

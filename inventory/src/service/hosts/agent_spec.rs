@@ -66,19 +66,21 @@ mod tests {
     use std::collections::BTreeMap;
 
     use assisted::Secret;
-    use assisted::host::{ChosenRole, Header, HostRole, HostStatus};
+    use assisted::host::{ChosenRole, Header, HostRole, HostStatus, HostUpdateParams, NodeLabel};
     use assisted::step::StepType;
 
     use super::*;
     use crate::error::ErrorKind;
+    use crate::infra_env::ResourceOwner;
     use crate::service::hosts::registration::Registration;
     use crate::service::test_inventory::{INVENTORY_REPORT, TestInventory, register_host, reply};
 
     fn full_spec() -> HostSpec {
         HostSpec {
+            owner: None,
             approved: true,
             hostname: Some("node-7".to_owned()),
-            role: Some(ChosenRole::Master),
+            role: Some("master".to_owned()),
             machine_config_pool: Some("infra".to_owned()),
             installation_disk: Some("/dev/sdb".to_owned()),
             installer_args: vec!["-n".to_owned()],
@@ -143,7 +145,7 @@ mod tests {
     #[tokio::test]
     async fn refused_value_changes_nothing() {
         type Edit = fn(&mut HostSpec);
-        let cases: [(Edit, ErrorKind, &str); 4] = [
+        let cases: [(Edit, ErrorKind, &str); 6] = [
             (
                 |spec| spec.installation_disk = Some("/dev/sdz".to_owned()),
                 ErrorKind::Conflict,
@@ -159,7 +161,21 @@ mod tests {
                 ErrorKind::Invalid,
                 "error parsing ignition",
             ),
-            (|spec| spec.hostname = Some("-".to_owned()), ErrorKind::Invalid, ""),
+            (|spec| spec.hostname = Some("-".to_owned()), ErrorKind::Invalid, "Hostname does not pass"),
+            (
+                |spec| spec.role = Some("king".to_owned()),
+                ErrorKind::Invalid,
+                "Requested role (king) is invalid for host ",
+            ),
+            // As upstream's controller, which applies the override first.
+            (
+                |spec| {
+                    spec.role = Some("king".to_owned());
+                    spec.ignition_config_override = "{".to_owned();
+                },
+                ErrorKind::Invalid,
+                "error parsing ignition",
+            ),
         ];
         let test = TestInventory::open().await;
         let inventory = &test.inventory;
@@ -172,6 +188,38 @@ mod tests {
             assert!(error.kind() == kind && error.reason().starts_with(reason), "{error}");
         }
         assert_eq!(inventory.host(key).await.unwrap(), before);
+    }
+
+    #[tokio::test]
+    async fn choices_of_a_resource_are_refused_with_its_name() {
+        let test = TestInventory::open().await;
+        let inventory = &test.inventory;
+        let key = host_with_report(inventory).await;
+        let owner = ResourceOwner::new("Agent", "site", key.host_id.to_string());
+        let spec = HostSpec { owner: Some(owner), hostname: Some("first".to_owned()), ..HostSpec::default() };
+        inventory.update_host_from_agent(key, spec.clone(), None).await.unwrap();
+        let name = HostUpdateParams { host_name: Some("second".to_owned()), ..HostUpdateParams::default() };
+        let labels = vec![NodeLabel { key: "a".to_owned(), value: "b".to_owned() }];
+        let labels = HostUpdateParams { node_labels: Some(labels), ..HostUpdateParams::default() };
+        let rows = [
+            ("host_name", inventory.update_host(key, name.clone(), None).await.map(drop)),
+            ("node_labels", inventory.update_host(key, labels, None).await.map(drop)),
+            ("installer_args", inventory.set_host_installer_args(key, Vec::new(), None).await.map(drop)),
+            ("ignition_config_overrides", inventory.set_host_ignition(key, String::new(), None).await),
+        ];
+        for (field, result) in rows {
+            let error = result.unwrap_err();
+            let id = key.host_id;
+            let reason =
+                format!("{field} of host {id} is defined by Agent site/{id}; change that object instead");
+            assert_eq!((error.kind(), error.reason()), (ErrorKind::Conflict, reason.as_str()));
+        }
+        let role = HostUpdateParams { host_role: Some(ChosenRole::Worker), ..HostUpdateParams::default() };
+        let host = inventory.update_host(key, role, None).await.unwrap();
+        assert_eq!((host.role, host.choices.hostname.as_str()), (HostRole::Worker, "first"));
+        // The resource leaves the name to clients again.
+        inventory.update_host_from_agent(key, HostSpec { hostname: None, ..spec }, None).await.unwrap();
+        assert_eq!(inventory.update_host(key, name, None).await.unwrap().choices.hostname, "second");
     }
 
     #[tokio::test]

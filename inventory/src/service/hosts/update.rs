@@ -55,7 +55,7 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if the host does not exist, if a value is refused, or if the status of the host does not allow
-    /// the change.
+    /// the change. The error is a [`Conflict`](ErrorKind::Conflict) if a resource decides a value.
     pub fn update_host(
         &self,
         key: HostKey,
@@ -66,6 +66,9 @@ impl Inventory {
             check_update(&params)?;
             let context = self.host_context(key).await?;
             let apply = |draft: &mut HostDraft, journal: &mut Journal| {
+                if let Some(owner) = &draft.record.choices.owner {
+                    owner.allow_update(key.host_id, &params)?;
+                }
                 apply_update(draft, &params, &context, journal)
             };
             let (host, ()) = key.change_with_reports(self, request, ASSESSED, apply).await?;
@@ -120,7 +123,7 @@ impl Inventory {
     ///
     /// # Errors
     ///
-    /// Returns an error if the host does not exist, or if an argument is refused.
+    /// Returns an error if the host does not exist, if an argument is refused, or if a resource decides the arguments.
     pub fn set_host_installer_args(
         &self,
         key: HostKey,
@@ -129,8 +132,10 @@ impl Inventory {
     ) -> BoxFuture<'_, Result<HostRecord, Error>> {
         Box::pin(async move {
             check_installer_args(&args)?;
-            let edit =
-                |host: &mut HostRecord, journal: &mut Journal| set_installer_args(host, &args, journal);
+            let edit = |host: &mut HostRecord, journal: &mut Journal| {
+                require_no_owner(host, "installer_args")?;
+                set_installer_args(host, &args, journal)
+            };
             let (host, ()) = key.change(self, request, edit).await?;
             Ok(host)
         })
@@ -140,7 +145,7 @@ impl Inventory {
     ///
     /// # Errors
     ///
-    /// Returns an error if the host does not exist, or if the config is not valid.
+    /// Returns an error if the host does not exist, if the config is not valid, or if a resource decides the override.
     pub fn set_host_ignition(
         &self,
         key: HostKey,
@@ -152,11 +157,19 @@ impl Inventory {
                 check_ignition_override(&config)?;
             }
             let edit = |host: &mut HostRecord, journal: &mut Journal| {
+                require_no_owner(host, "ignition_config_overrides")?;
                 set_ignition_override(host, &config, journal);
                 Ok(())
             };
             key.change(self, request, edit).await?;
             Ok(())
         })
+    }
+}
+
+fn require_no_owner(host: &HostRecord, field: &str) -> Result<(), Error> {
+    match &host.choices.owner {
+        Some(owner) => Err(owner.refusal(host.id, field)),
+        None => Ok(()),
     }
 }

@@ -1,7 +1,8 @@
 //! The spec of an Agent as choices of its host.
 
-use assisted::host::{ChosenRole, Header};
+use assisted::host::Header;
 use inventory::host::HostSpec;
+use inventory::infra_env::ResourceOwner;
 use inventory::{ErrorKind, Secret};
 use k8s_openapi::api::core::v1::Secret as KubeSecret;
 
@@ -80,19 +81,13 @@ fn choices(spec: &AgentSpec, token: Secret, host: &OwnedHost) -> Result<HostSpec
             ))
         })?,
     };
-    let role = match spec.role.as_str() {
-        "" => None,
-        name => Some(serde_json::from_value::<ChosenRole>(name.into()).map_err(|_| {
-            SpecSync::InputError(format!(
-                "Requested role ({name}) is invalid for host {host_id} from infraEnv {infra_env}"
-            ))
-        })?),
-    };
     let headers = spec.ignition_endpoint_http_headers.iter();
+    let namespace = host.infra_env.metadata.namespace.clone().unwrap_or_default();
     Ok(HostSpec {
+        owner: Some(ResourceOwner::new("Agent", namespace, host_id.to_string())),
         approved: spec.approved,
         hostname: spec.hostname.clone(),
-        role,
+        role: Some(spec.role.clone()).filter(|role| !role.is_empty()),
         machine_config_pool: spec.machine_config_pool.clone(),
         installation_disk: spec.installation_disk_path.clone().or_else(|| spec.installation_disk_id.clone()),
         installer_args,
