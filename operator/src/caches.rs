@@ -12,6 +12,7 @@ use kube::api::ObjectMeta;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
+use crate::crds::{CustomResource, Kind};
 use crate::object::{ObjectKey, Version};
 
 /// Maximum number of remembered deletions. A deletion matters only until a response that was sent before it arrives.
@@ -27,6 +28,22 @@ pub(crate) trait CachedObject: fmt::Debug + Send + Sync + Sized + 'static {
 
     /// Returns the metadata of the object.
     fn meta(&self) -> &ObjectMeta;
+}
+
+impl<S> CachedObject for CustomResource<S>
+where
+    S: Kind<Status: Send + Sync> + Send + Sync + 'static,
+{
+    type Kind = Self;
+
+    fn from_object(mut object: Self) -> Self {
+        object.metadata = pruned_meta(object.metadata);
+        object
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
 }
 
 /// How a cache learned of a change.

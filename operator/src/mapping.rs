@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 
 use crate::cached_agent::CachedAgent;
-use crate::caches::{Cache, CacheChange, CachedObject, Origin, pruned_meta};
+use crate::caches::{Cache, CacheChange, CachedObject as _, Origin};
 use crate::crds::{AgentClassification, InfraEnv, NMStateConfig};
 use crate::object::ObjectKey;
 use crate::queue::Queue;
@@ -122,43 +122,4 @@ pub(crate) fn fill_classifications(
             of_namespace.into_iter().for_each(|(key, _)| own.push_in_burst(key));
         }
     });
-}
-
-impl CachedObject for AgentClassification {
-    type Kind = Self;
-
-    fn from_object(mut object: Self) -> Self {
-        object.metadata = pruned_meta(object.metadata);
-        object
-    }
-
-    fn meta(&self) -> &kube::api::ObjectMeta {
-        &self.metadata
-    }
-}
-
-impl CachedObject for InfraEnv {
-    type Kind = Self;
-
-    fn from_object(mut object: Self) -> Self {
-        object.metadata = pruned_meta(object.metadata);
-        object
-    }
-
-    fn meta(&self) -> &kube::api::ObjectMeta {
-        &self.metadata
-    }
-}
-
-impl CachedObject for NMStateConfig {
-    type Kind = Self;
-
-    fn from_object(mut object: Self) -> Self {
-        object.metadata = pruned_meta(object.metadata);
-        object
-    }
-
-    fn meta(&self) -> &kube::api::ObjectMeta {
-        &self.metadata
-    }
 }
