@@ -6,6 +6,7 @@ use ignition::discovery::HttpUrl;
 
 use super::record::InfraEnvRecord;
 use crate::Settings;
+use crate::id::{ClusterId, HostId};
 
 /// Returns the URL of an infra-env's image: of one revision, or of the current image. It is short, has no query and ends
 /// in `.iso`, because the firmware of servers requires that.
@@ -40,22 +41,27 @@ pub(crate) fn file(
     if let Some(kind) = ipxe_script_type {
         query.push_str(&format!("&ipxe_script_type={kind}"));
     }
-    let path = format!(
-        "{}/v2/infra-envs/{}/downloads/files?{query}",
-        Settings::API.trim_start_matches('/'),
-        record.id
-    );
-    join_url(&settings.service_base_url, &path)
+    service(&format!("infra-envs/{}/downloads/files?{query}", record.id), settings)
 }
 
 /// Returns the URL of the events of an infra-env.
 pub(crate) fn events(record: &InfraEnvRecord, settings: &Settings) -> String {
-    let path = format!(
-        "{}/v2/events?{}infra_env_id={}",
-        Settings::API.trim_start_matches('/'),
-        api_key(record),
-        record.id
-    );
+    service(&format!("events?{}infra_env_id={}", api_key(record), record.id), settings)
+}
+
+/// Returns the URL of the events of a host.
+pub(crate) fn host_events(record: &InfraEnvRecord, host: HostId, settings: &Settings) -> String {
+    service(&format!("events?{}host_id={host}", api_key(record)), settings)
+}
+
+/// Returns the URL of the logs that a host of a cluster uploaded.
+pub(crate) fn host_logs(cluster: ClusterId, host: HostId, settings: &Settings) -> String {
+    service(&format!("clusters/{cluster}/logs?host_id={host}&logs_type=host"), settings)
+}
+
+/// Returns the URL of a path of the API.
+fn service(path: &str, settings: &Settings) -> String {
+    let path = format!("{}/v2/{path}", Settings::API.trim_start_matches('/'));
     join_url(&settings.service_base_url, &path)
 }
 

@@ -34,6 +34,7 @@ pub use clusters::ClusterQuery;
 pub use events::{EventListQuery, EventSubject, SelectedEvents};
 pub use hosts::details::{HostDetails, HostVersion};
 pub use hosts::list::{HostQuery, HostStream};
+pub use hosts::urls::HostUrls;
 pub use infra_envs::{Ensured, ImageUrls, InfraEnvQuery, PreflightFindings};
 pub use inventory::Inventory;
 pub use leadership::Leadership;

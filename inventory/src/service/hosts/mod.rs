@@ -19,3 +19,4 @@ mod restoration;
 pub(crate) mod silence;
 mod unimplemented;
 mod update;
+pub(crate) mod urls;
