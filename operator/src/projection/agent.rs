@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use assisted::host::HostRole;
 use chrono::{DateTime, Utc};
-use inventory::service::HostDetails;
+use inventory::Secret;
+use inventory::service::{HostDetails, HostUrls};
 use inventory::{Error, ErrorKind};
 
 use super::agent_conditions::{SpecSync, conditions};
@@ -24,6 +25,13 @@ pub(crate) struct AgentView {
     pub(crate) annotations: BTreeMap<String, String>,
 }
 
+/// The result of applying the spec of an Agent to its host.
+#[derive(Clone, Debug)]
+pub(crate) struct AppliedSpec {
+    pub(crate) is_approved: bool,
+    pub(crate) sync: SpecSync,
+}
+
 /// Returns what the Agent of a host shows. `before` are the conditions that it shows now.
 ///
 /// # Errors
@@ -31,7 +39,8 @@ pub(crate) struct AgentView {
 /// Returns an internal error if a stored report is damaged.
 pub(crate) fn view(
     host: &HostDetails,
-    (is_approved, sync): (bool, &SpecSync),
+    urls: &HostUrls,
+    spec: &AppliedSpec,
     before: &[AgentInstallCondition],
     now: DateTime<Utc>,
 ) -> Result<AgentView, Error> {
@@ -46,13 +55,13 @@ pub(crate) fn view(
         progress: progress(host),
         ntp_sources: ntp_sources(host)?,
         conditions: before.to_vec(),
-        debug_info: debug_info(host),
+        debug_info: debug_info(host, urls),
         validations_info: validations(host),
         installation_disk_id: disk_id(host),
         kind: host.record.kind.to_string(),
         ..AgentStatus::default()
     };
-    for (type_, value) in conditions(host, is_approved, sync) {
+    for (type_, value) in conditions(host, spec.is_approved, &spec.sync) {
         condition_list::set(&mut status.conditions, type_, value, now);
     }
     Ok(AgentView { status, labels, annotations })
@@ -70,11 +79,13 @@ fn disk_id(host: &HostDetails) -> String {
     host.record.choices.installation_disk.as_ref().map(|disk| disk.id.clone()).unwrap_or_default()
 }
 
-fn debug_info(host: &HostDetails) -> AgentDebugInfo {
+fn debug_info(host: &HostDetails, urls: &HostUrls) -> AgentDebugInfo {
+    let text = |url: &Option<Secret>| url.as_ref().map(|url| url.reveal().to_owned()).unwrap_or_default();
     AgentDebugInfo {
+        events_url: text(&urls.events),
+        logs_url: text(&urls.logs),
         state: host.record.status().to_string(),
         state_info: host.record.status_info().to_owned(),
-        ..AgentDebugInfo::default()
     }
 }
 
@@ -137,9 +148,10 @@ fn annotations(host: &HostDetails, has_inventory: bool) -> Result<BTreeMap<Strin
         (names::AGENT_ROLE_ANNOTATION.to_owned(), host.record.role.to_string()),
         (names::AGENT_VALIDATIONS_INFO_ANNOTATION.to_owned(), validations_text(host)?),
         (names::AGENT_CURRENT_STAGE_ANNOTATION.to_owned(), stage(host)),
+        // Empty without a report, as upstream's.
+        (names::AGENT_INVENTORY_ANNOTATION.to_owned(), host.inventory_json().to_owned()),
     ]);
     if has_inventory {
-        annotations.insert(names::AGENT_INVENTORY_ANNOTATION.to_owned(), host.inventory_json().to_owned());
         let version = names::INVENTORY_LABELS_VERSION.to_owned();
         annotations.insert(names::INVENTORY_LABELS_VERSION_ANNOTATION.to_owned(), version);
     }

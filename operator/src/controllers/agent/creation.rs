@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use inventory::service::HostUrls;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::Resource as _;
 use kube::api::ObjectMeta;
@@ -17,7 +18,7 @@ use crate::crds::{Agent, AgentSpec, InfraEnv};
 use crate::errors::ReconcileError;
 use crate::object::ObjectKey;
 use crate::projection::SpecSync;
-use crate::projection::agent::view;
+use crate::projection::agent::{AppliedSpec, view};
 
 impl AgentController {
     /// Creates the Agent of a host with everything but its status.
@@ -27,7 +28,8 @@ impl AgentController {
         host: &OwnedHost,
     ) -> Result<Arc<CachedAgent>, ReconcileError> {
         let now = self.inventory.clock().now();
-        let view = view(&host.details, (false, &SpecSync::Synced), &[], now)?;
+        let spec = AppliedSpec { is_approved: false, sync: SpecSync::Synced };
+        let view = view(&host.details, &HostUrls::default(), &spec, &[], now)?;
         let (mut meta, spec) = initial(&host.infra_env);
         meta.labels.get_or_insert_default().extend(view.labels);
         meta.annotations.get_or_insert_default().extend(view.annotations);

@@ -24,7 +24,7 @@ use crate::errors::ReconcileError;
 use crate::merge_patch;
 use crate::object::ObjectKey;
 use crate::projection::SpecSync;
-use crate::projection::agent::{AgentView, view};
+use crate::projection::agent::{AgentView, AppliedSpec, view};
 use crate::queue::Next;
 use crate::record_id;
 use crate::status_members::agent_status_members;
@@ -151,12 +151,13 @@ impl AgentController {
         let Some(details) = self.inventory.host_details(host.key).await? else {
             return Ok(Next::After(SOON));
         };
-        let now = self.inventory.clock().now();
-        let view = view(&details, (agent.spec.approved, &sync), &agent.conditions, now)?;
+        let urls = self.inventory.host_urls(&details.record).await?;
+        let spec = AppliedSpec { is_approved: agent.spec.approved, sync };
+        let view = view(&details, &urls, &spec, &agent.conditions, self.inventory.clock().now())?;
         let changes = self.classify(key, &agent, &details, &view).await?;
         let agent = self.label(key, agent, &view, changes).await?;
         self.show(&agent, &view).await?;
-        match sync {
+        match spec.sync {
             SpecSync::BackendError(_) => Ok(Next::BackOff),
             _ => Ok(Next::Wait),
         }
