@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use crate::bridge::{self, HostBridge, HostIndex, InfraEnvIndex};
 use crate::cached_agent::CachedAgent;
 use crate::caches::{Cache, CachedObject};
-use crate::controllers::agent::AgentController;
+use crate::controllers::agent::{AgentController, StatusTimes};
 use crate::controllers::classification::ClassificationController;
 use crate::controllers::infra_env::{AppliedReferences, InfraEnvController};
 use crate::controllers::{self, Controller};
@@ -250,6 +250,7 @@ impl Operator {
             hosts: self.bridge.hosts.clone(),
             classifications: self.classifications.clone(),
             queries: Arc::default(),
+            status_times: StatusTimes::default(),
         };
         let classifications = ClassificationController {
             inventory: self.inventory.clone(),

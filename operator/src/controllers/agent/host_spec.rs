@@ -17,23 +17,23 @@ use crate::projection::agent::sync_error;
 const TOKEN: &str = "ignition-token";
 
 impl AgentController {
-    /// Applies the spec to the host. The approval is applied even if another value is refused, because it may have been
-    /// withdrawn.
+    /// Applies the spec to the host, and returns `true` with the result if the host has changed. The approval is applied
+    /// even if another value is refused, because it may have been withdrawn.
     pub(super) async fn apply_spec(
         &self,
         spec: &AgentSpec,
         host: &OwnedHost,
-    ) -> Result<SpecSync, ReconcileError> {
+    ) -> Result<(SpecSync, bool), ReconcileError> {
         let sync = match self.host_spec(spec, host).await? {
             Ok(spec) => match self.inventory.update_host_from_agent(host.key, spec, None).await {
-                Ok(_) => return Ok(SpecSync::Synced),
+                Ok(ensured) => return Ok((SpecSync::Synced, ensured.is_changed())),
                 Err(error) if error.kind() == ErrorKind::NotFound => return Err(error.into()),
                 Err(error) => sync_error(&error),
             },
             Err(sync) => sync,
         };
-        self.inventory.approve_host(host.key, spec.approved).await?;
-        Ok(sync)
+        let ensured = self.inventory.approve_host(host.key, spec.approved).await?;
+        Ok((sync, ensured.is_changed()))
     }
 
     /// Returns the choices of the host, or how their fault is shown.

@@ -4,6 +4,7 @@ mod creation;
 mod host_spec;
 mod metadata;
 mod restoration;
+mod status_times;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,8 @@ use inventory::Inventory;
 use inventory::id::{HostId, HostKey, InfraEnvId};
 use inventory::service::HostDetails;
 use serde_json::json;
+
+pub(crate) use self::status_times::StatusTimes;
 
 use super::Controller;
 use crate::bridge::{HostIndex, InfraEnvIndex};
@@ -44,6 +47,7 @@ pub(crate) struct AgentController {
     pub(crate) hosts: HostIndex,
     pub(crate) classifications: Cache<AgentClassification>,
     pub(crate) queries: Arc<Queries>,
+    pub(crate) status_times: StatusTimes,
 }
 
 /// A host and the InfraEnv whose image it booted.
@@ -84,6 +88,7 @@ impl AgentController {
                 Some(_) => Ok(Next::Wait),
                 None => {
                     self.hosts.remove(key);
+                    self.status_times.remove(key);
                     Ok(Next::Wait)
                 }
             };
@@ -147,33 +152,44 @@ impl AgentController {
         host: OwnedHost,
     ) -> Result<Next, ReconcileError> {
         let agent = self.claim(key, agent, &host).await?;
-        let sync = self.apply_spec(&agent.spec, &host).await?;
-        let Some(details) = self.inventory.host_details(host.key).await? else {
-            return Ok(Next::After(SOON));
+        let (sync, has_changed) = self.apply_spec(&agent.spec, &host).await?;
+        let details = match has_changed {
+            true => self.inventory.host_details(host.key).await?,
+            false => Some(host.details),
         };
+        let Some(details) = details else { return Ok(Next::After(SOON)) };
         let urls = self.inventory.host_urls(&details.record).await?;
         let spec = AppliedSpec { is_approved: agent.spec.approved, sync };
         let view = view(&details, &urls, &spec, &agent.conditions, self.inventory.clock().now())?;
         let changes = self.classify(key, &agent, &details, &view).await?;
         let agent = self.label(key, agent, &view, changes).await?;
-        self.show(&agent, &view).await?;
-        match spec.sync {
-            SpecSync::BackendError(_) => Ok(Next::BackOff),
-            _ => Ok(Next::Wait),
-        }
+        Ok(match (self.show(key, &agent, &view).await?, spec.sync) {
+            (Some(delay), _) => Next::After(delay),
+            (None, SpecSync::BackendError(_)) => Next::BackOff,
+            (None, _) => Next::Wait,
+        })
     }
 
-    /// Writes the status if it differs from what the watch showed.
-    async fn show(&self, agent: &Arc<CachedAgent>, view: &AgentView) -> Result<(), ReconcileError> {
+    /// Writes the status if it differs from what the watch showed. Returns the delay if it was written too recently.
+    async fn show(
+        &self,
+        key: &ObjectKey,
+        agent: &Arc<CachedAgent>,
+        view: &AgentView,
+    ) -> Result<Option<Duration>, ReconcileError> {
         if agent.shows(&view.status) {
-            return Ok(());
+            return Ok(None);
+        }
+        if let Some(delay) = self.status_times.delay(key) {
+            return Ok(Some(delay));
         }
         let status = serde_json::to_value(&view.status).map_err(|error| {
             ReconcileError::Backend(format!("cannot write the status of an Agent as JSON: {error}"))
         })?;
         let patch = merge_patch::replacement(agent_status_members()?, status);
         self.writer.patch(&self.agents, agent.as_ref(), (Part::Status, json!({"status": patch}))).await?;
-        Ok(())
+        self.status_times.note(key);
+        Ok(None)
     }
 
     /// Deletes the host, and then removes the finalizer. A machine that still runs registers again.
