@@ -33,7 +33,7 @@ impl Machine {
         status
     }
 
-    async fn reply(&self, step: &str, output: &Value) {
+    pub(crate) async fn reply(&self, step: &str, output: &Value) {
         let path = format!("hosts/{}/instructions", self.key.host_id);
         let body = json!({"step_type": step, "step_id": format!("{step}-1"), "exit_code": 0,
             "output": output.to_string()});

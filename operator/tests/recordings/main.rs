@@ -1,0 +1,56 @@
+//! The custom resources that clients see, compared with recordings of upstream's assisted-service on a Kubernetes hub.
+//!
+//! A recording has the requests of a client and the changes that it saw after each of them: conditions, labels,
+//! annotations, finalizers, owners and members of `status`. The test sends the same requests, waits for the same changes,
+//! and compares all values that the objects ever had. [`known`] lists the differences with their reasons.
+//!
+//! The recordings are of assisted-service 063b2579 (2026-08-21), without authentication and webhooks.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "test code: what is not as expected must stop the test"
+)]
+
+#[path = "../hub/mod.rs"]
+mod hub;
+#[allow(dead_code, reason = "no test program needs all of it")]
+#[path = "../controllers/machine.rs"]
+mod machine;
+#[allow(dead_code, reason = "no test program needs all of it")]
+#[path = "../controllers/site.rs"]
+mod site;
+
+mod comparison;
+mod known;
+mod machines;
+mod observer;
+mod player;
+mod recording;
+mod words;
+
+use self::player::Player;
+use self::recording::Recording;
+use self::site::{Site, hub};
+
+#[tokio::test]
+async fn infra_envs_change_as_recorded() {
+    let Some(hub) = hub().await else { return };
+    let recording = Recording::parse(include_str!("images.json"));
+    let recorded_writes = recording.writes;
+    let played = Player::new(Site::open(hub).await, recording, known::IMAGES).run().await;
+    played.assert_equal();
+    // Each of them changes what a client sees. The recorded service writes unchanged statuses too.
+    assert!(played.writes < recorded_writes / 2, "{} writes", played.writes);
+}
+
+#[tokio::test]
+async fn agents_and_classifications_change_as_recorded() {
+    let Some(hub) = hub().await else { return };
+    let recording = Recording::parse(include_str!("pool.json"));
+    let recorded_writes = recording.writes;
+    let played = Player::new(Site::open(hub).await, recording, known::POOL).run().await;
+    played.assert_equal();
+    assert!(played.writes < recorded_writes / 3, "{} writes", played.writes);
+}

@@ -1,0 +1,142 @@
+//! What a client sees that watches the resources of a namespace.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use futures_util::TryStreamExt as _;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client};
+use serde_json::Value;
+use tokio::task::JoinSet;
+
+use crate::recording::{Change, Fields, REMOVED};
+use crate::words::{Words, line};
+
+/// Minimum length of an annotation that is compared by its presence alone.
+const LONG_TEXT: usize = 300;
+
+/// Group, version and plural name of a kind.
+pub(crate) fn kind(name: &str) -> (&'static str, &'static str, &'static str) {
+    const GROUP: &str = "agent-install.openshift.io";
+    match name {
+        "InfraEnv" => (GROUP, "v1beta1", "infraenvs"),
+        "Agent" => (GROUP, "v1beta1", "agents"),
+        "AgentClassification" => (GROUP, "v1beta1", "agentclassifications"),
+        "Secret" => ("", "v1", "secrets"),
+        other => panic!("{other}"),
+    }
+}
+
+/// The present objects, and all values that they ever had.
+#[derive(Debug, Default)]
+struct Seen {
+    objects: BTreeMap<String, Fields>,
+    lines: BTreeSet<String>,
+}
+
+/// A client that watches a namespace. It ends when it is dropped.
+pub(crate) struct Observer {
+    seen: Arc<Mutex<Seen>>,
+    _watches: JoinSet<()>,
+}
+
+impl Observer {
+    pub(crate) fn start(client: &Client, namespace: &str, words: &Words) -> Self {
+        let seen = Arc::<Mutex<Seen>>::default();
+        let mut watches = JoinSet::new();
+        for name in ["InfraEnv", "Agent", "AgentClassification", "Secret"] {
+            let (group, version, plural) = kind(name);
+            let gvk = GroupVersionKind::gvk(group, version, name);
+            let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
+            let api = Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &resource);
+            watches.spawn(follow(name, api, Arc::clone(&seen), words.clone()));
+        }
+        Self { seen, _watches: watches }
+    }
+
+    /// Returns the value of a field now.
+    pub(crate) fn value(&self, field: &str) -> Option<String> {
+        let seen = self.seen.lock().unwrap();
+        seen.objects.values().find_map(|fields| fields.get(field).cloned())
+    }
+
+    /// Returns `true` if an object such as `InfraEnv one` exists.
+    pub(crate) fn exists(&self, object: &str) -> bool {
+        self.seen.lock().unwrap().objects.contains_key(object)
+    }
+
+    /// Returns the values that the objects ever had.
+    pub(crate) fn lines(&self) -> BTreeSet<String> {
+        self.seen.lock().unwrap().lines.clone()
+    }
+}
+
+async fn follow(kind: &'static str, api: Api<DynamicObject>, seen: Arc<Mutex<Seen>>, words: Words) {
+    let mut events = std::pin::pin!(watcher::watcher(api, watcher::Config::default()));
+    loop {
+        match events.try_next().await {
+            Ok(Some(Event::Apply(object) | Event::InitApply(object))) => {
+                seen.lock().unwrap().apply(change(kind, &object, &words));
+            }
+            Ok(Some(Event::Delete(object))) => {
+                let name = change(kind, &object, &words).of;
+                seen.lock().unwrap().objects.remove(&name);
+            }
+            // The watcher tries again.
+            Ok(Some(Event::Init | Event::InitDone)) | Err(_) => {}
+            Ok(None) => return,
+        }
+    }
+}
+
+impl Seen {
+    fn apply(&mut self, change: Change) {
+        let fields = change.fields();
+        let before = self.objects.insert(change.of, fields.clone()).unwrap_or_default();
+        for (field, value) in &fields {
+            if before.get(field) != Some(value) {
+                self.lines.insert(line(field, value));
+            }
+        }
+        // The recordings do not have removed members of a status.
+        let is_recorded = |field: &&String| [" label ", " annotation "].iter().any(|it| field.contains(it));
+        for field in before.keys().filter(|field| !fields.contains_key(*field)).filter(is_recorded) {
+            self.lines.insert(line(field, REMOVED));
+        }
+    }
+}
+
+/// Returns the values of an object.
+fn change(kind: &str, object: &DynamicObject, words: &Words) -> Change {
+    let text = words.replace(&serde_json::to_string(object).unwrap());
+    let object: Value = serde_json::from_str(&text).unwrap();
+    let (meta, status) = (&object["metadata"], &object["status"]);
+    let texts = |member: &str| -> BTreeMap<String, Option<String>> {
+        let members = meta[member].as_object().into_iter().flatten();
+        members.map(|(key, value)| (key.clone(), value.as_str().map(cut))).collect()
+    };
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let conditions = list(&status["conditions"])
+        .into_iter()
+        .map(|it| (text(&it["type"]), (text(&it["status"]), text(&it["reason"]), text(&it["message"]))));
+    let is_compared = |name: &str| !["conditions", "inventory", "validationsInfo"].contains(&name);
+    let members = status.as_object().into_iter().flatten().filter(|(name, _)| is_compared(name));
+    Change {
+        of: format!("{kind} {}", text(&meta["name"])),
+        labels: texts("labels"),
+        annotations: texts("annotations"),
+        finalizers: list(&meta["finalizers"]).iter().map(text).collect(),
+        owners: list(&meta["ownerReferences"])
+            .iter()
+            .map(|it| (text(&it["kind"]), text(&it["name"])))
+            .collect(),
+        conditions: conditions.collect(),
+        status: members.map(|(name, value)| (name.clone(), value.clone())).collect(),
+    }
+}
+
+fn cut(text: &str) -> String {
+    if text.len() < LONG_TEXT { text.to_owned() } else { "<text>".to_owned() }
+}
