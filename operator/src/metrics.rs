@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use inventory::store::DurationHistogram;
+
 use crate::object::ObjectKey;
 use crate::queue::{Next, Queue};
 
@@ -17,9 +19,8 @@ pub struct ControllerMetrics {
 
 #[derive(Debug, Default)]
 struct Counts {
-    reconciliations: AtomicU64,
     failures: AtomicU64,
-    microseconds: AtomicU64,
+    durations: DurationHistogram,
 }
 
 impl ControllerMetrics {
@@ -47,18 +48,10 @@ impl ControllerMetrics {
 
     /// Counts a reconciliation.
     pub(crate) fn add(&self, duration: Duration, next: Next) {
-        let Counts { reconciliations, failures, microseconds } = &*self.counts;
-        reconciliations.fetch_add(1, Ordering::Relaxed);
         if next == Next::BackOff {
-            failures.fetch_add(1, Ordering::Relaxed);
+            self.counts.failures.fetch_add(1, Ordering::Relaxed);
         }
-        microseconds.fetch_add(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
-    }
-
-    /// Returns the number of reconciliations.
-    #[must_use]
-    pub fn reconciliations(&self) -> u64 {
-        self.counts.reconciliations.load(Ordering::Relaxed)
+        self.counts.durations.record(duration);
     }
 
     /// Returns the number of failed reconciliations.
@@ -67,9 +60,9 @@ impl ControllerMetrics {
         self.counts.failures.load(Ordering::Relaxed)
     }
 
-    /// Returns the time of all reconciliations.
+    /// Returns the durations of all reconciliations, including failed ones.
     #[must_use]
-    pub fn duration(&self) -> Duration {
-        Duration::from_micros(self.counts.microseconds.load(Ordering::Relaxed))
+    pub fn durations(&self) -> &DurationHistogram {
+        &self.counts.durations
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use inventory::Inventory;
 use kube::runtime::watcher;
@@ -64,6 +65,16 @@ pub struct OperatorMetrics {
     pub requests: RequestCounts,
     /// The queues and counts of the controllers.
     pub controllers: Vec<ControllerMetrics>,
+    is_synced: Arc<AtomicBool>,
+}
+
+impl OperatorMetrics {
+    /// Returns `true` if the watches have shown all their objects, so that the controllers run if this replica is the
+    /// leader.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        self.is_synced.load(Ordering::Relaxed)
+    }
 }
 
 impl fmt::Debug for Operator {
@@ -92,6 +103,7 @@ impl Operator {
                 ControllerMetrics::new(AgentController::NAME, queues.agents.clone()),
                 ControllerMetrics::new(ClassificationController::NAME, queues.classifications.clone()),
             ],
+            is_synced: Arc::default(),
         };
         let agents = Cache::new(watches);
         let bridge = HostBridge {
@@ -202,6 +214,7 @@ impl Operator {
             self.agents.synced(),
             self.classifications.synced()
         );
+        self.metrics.is_synced.store(true, Ordering::Relaxed);
         loop {
             leadership.gained().await;
             // Another leader may have left anything unfinished.

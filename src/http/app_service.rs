@@ -13,6 +13,7 @@ use tower::util::BoxCloneSyncService;
 
 use super::Certificate;
 use super::content::DateHeader;
+use super::controllers::Controllers;
 use super::images::{CountedBody, ImageServer, Requester};
 use super::metrics::RequestArea;
 
@@ -40,6 +41,13 @@ impl App {
     pub fn export_certificate(&self, certificate: &Certificate) {
         if let Some(images) = &self.images {
             images.metrics().add_certificate(certificate);
+        }
+    }
+
+    /// Shows controllers of custom resources in the metrics and in the health.
+    pub fn export_controllers(&self, controllers: Box<dyn Controllers>) {
+        if let Some(images) = &self.images {
+            images.metrics().add_controllers(controllers);
         }
     }
 

@@ -9,6 +9,7 @@ use axum::response::Response;
 use serde::Serialize;
 use utoipa::{OpenApi, ToSchema};
 
+use super::controllers::ControllerHealth;
 use super::images::{ImageServer, SourceStatus};
 use crate::images::library::{BaseImageState, ImageState, Library};
 use inventory::api::auth::{GuardedRouter, RouteAccess};
@@ -166,6 +167,9 @@ struct HealthReport {
     files: Option<DependencyState>,
     #[serde(skip_serializing_if = "Option::is_none")]
     monitor: Option<MonitorHealth>,
+    /// The controllers of custom resources, if they run. They do not count for `ready`: images and hosts do not need them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kubernetes: Option<ControllerHealth>,
     /// Base URLs that machines cannot reach, which do not count for `ready`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
@@ -248,6 +252,7 @@ async fn health(Extracted(sources): Extracted<HealthSources>) -> Response {
         database,
         files,
         monitor,
+        kubernetes: sources.images.as_ref().and_then(|images| images.metrics().controller_health()),
         addresses,
         images: live_images
             .map(Library::states)

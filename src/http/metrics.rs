@@ -12,6 +12,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::certificate_metrics::CertificateCollector;
+use super::controllers::{ControllerCollector, ControllerHealth, Controllers};
 use super::listener::Certificate;
 use super::source_metrics::SourceMetrics;
 use super::store_metrics::StoreCollector;
@@ -47,6 +48,7 @@ struct MetricFamilies {
     store: StoreCollector,
     tasks: TaskCollector,
     certificate: CertificateCollector,
+    controllers: ControllerCollector,
     memory: Gauge,
     descriptors: Gauge,
 }
@@ -152,6 +154,7 @@ impl Default for Metrics {
             store: StoreCollector::default(),
             tasks: TaskCollector::default(),
             certificate: CertificateCollector::default(),
+            controllers: ControllerCollector::default(),
             memory: Gauge::default(),
             descriptors: Gauge::default(),
         };
@@ -195,6 +198,7 @@ impl MetricFamilies {
         registry.register_collector(Box::new(self.store.clone()));
         registry.register_collector(Box::new(self.tasks.clone()));
         registry.register_collector(Box::new(self.certificate.clone()));
+        registry.register_collector(Box::new(self.controllers.clone()));
         registry.register("private_memory_bytes", "Anonymous memory of the process", self.memory.clone());
         registry.register(
             "open_descriptors",
@@ -247,6 +251,16 @@ impl Metrics {
     /// Also exports the validity of the server's certificate.
     pub(super) fn add_certificate(&self, certificate: &Certificate) {
         self.0.certificate.set(certificate);
+    }
+
+    /// Also exports the metrics of controllers of custom resources.
+    pub(super) fn add_controllers(&self, controllers: Box<dyn Controllers>) {
+        self.0.controllers.set(controllers);
+    }
+
+    /// Returns the health of the controllers of custom resources. Returns `None` if the process runs none.
+    pub(super) fn controller_health(&self) -> Option<ControllerHealth> {
+        self.0.controllers.health()
     }
 
     /// Returns all metrics as text, with the current states of base images and of the source of infra-envs.

@@ -12,6 +12,7 @@ mod app_service;
 mod certificate_metrics;
 mod connection;
 pub(crate) mod content;
+mod controllers;
 mod cors;
 mod cross_site;
 mod escape;
@@ -36,6 +37,7 @@ pub use api_document::openapi;
 pub use app::{app, image_app};
 pub use app_service::App;
 pub use content::ServedFile;
+pub use controllers::{ControllerHealth, Controllers};
 pub(crate) use escape::NOT_UNRESERVED;
 pub use listener::{
     AllowedRequests, Certificate, CertificateError, ClientAddress, InheritedListener, ListenAddr, Listener,
@@ -43,4 +45,6 @@ pub use listener::{
 };
 pub(crate) use redacted::RedactedUrl;
 pub use serve::{Server, serve};
+#[cfg(feature = "kube-api")]
+pub(crate) use store_metrics::encode_durations;
 pub use zerocopy::BodyMode;

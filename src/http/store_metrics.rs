@@ -71,7 +71,7 @@ fn encode(mut encoder: DescriptorEncoder<'_>, metrics: &StoreMetrics) -> Result<
 }
 
 /// Encodes a histogram of durations.
-pub(super) fn encode_durations(
+pub(crate) fn encode_durations(
     mut encoder: MetricEncoder<'_>,
     durations: &DurationHistogram,
 ) -> Result<(), fmt::Error> {

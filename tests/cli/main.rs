@@ -38,6 +38,8 @@ mod image_memory;
 mod infra_env;
 mod installer_link;
 mod json_output;
+#[cfg(feature = "kube-api")]
+mod kube;
 mod large_bodies;
 mod leader_crash;
 mod listeners;

@@ -46,7 +46,8 @@ impl DurationHistogram {
     /// The upper bounds of the buckets in microseconds.
     pub const BOUNDS_MICROS: [u64; 8] = [100, 500, 2_000, 10_000, 50_000, 250_000, 1_000_000, 10_000_000];
 
-    pub(crate) fn record(&self, duration: Duration) {
+    /// Adds a duration.
+    pub fn record(&self, duration: Duration) {
         // No operation takes longer.
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let bucket = Self::BOUNDS_MICROS.iter().position(|bound| micros <= *bound);

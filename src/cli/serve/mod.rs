@@ -8,6 +8,8 @@ mod images;
 mod inventory;
 #[cfg(feature = "kube-api")]
 mod kube;
+#[cfg(feature = "kube-api")]
+mod kube_metrics;
 mod limits;
 mod listeners;
 mod log;
@@ -175,7 +177,11 @@ impl Serve {
                 }
                 let serve = serve_until_signal(&server, listeners, &app, &mut signals);
                 #[cfg(feature = "kube-api")]
-                let serve = kube::with_operator(self.kube.operator(&inventory).await?, serve);
+                let serve = {
+                    let operator = self.kube.operator(&inventory).await?;
+                    operator.iter().for_each(|operator| kube_metrics::export(operator, &app));
+                    kube::with_operator(operator, serve)
+                };
                 with_background_tasks(&inventory, serve).await
             }
         }
