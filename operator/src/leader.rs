@@ -95,11 +95,12 @@ impl Election {
         Leadership(self.until.subscribe())
     }
 
-    /// Takes and renews the lease while this replica is the leader of the inventory, until `ended` is set. Then gives up
-    /// the lease.
+    /// Takes and renews the lease while this replica is the leader of the inventory, until `ended` is set or its sender
+    /// is dropped. Then gives up the lease.
     pub(crate) async fn run(mut self, mut inventory: InventoryLeadership, mut ended: watch::Receiver<bool>) {
         let mut is_failing = false;
-        while !*ended.borrow() {
+        let has_ended = |ended: &watch::Receiver<bool>| *ended.borrow() || ended.has_changed().is_err();
+        while !has_ended(&ended) {
             if !inventory.is_leader() {
                 self.release().await;
                 tokio::select! {
