@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use inventory::ErrorKind;
 
+use crate::networks::{ConfigFault, SelectionError};
 use crate::queue::Next;
 
 /// Delay after a conflict. The watch usually shows the other change earlier, and adds the object again.
@@ -86,6 +87,14 @@ pub(crate) enum ReconcileError {
     /// The object or an object that it refers to must be changed.
     #[error("{0}")]
     Input(String),
+    /// NMStateConfigs that the resource selects must be changed.
+    #[error("{message}")]
+    Networks {
+        /// The cause.
+        message: String,
+        /// The faults by config.
+        faults: Vec<ConfigFault>,
+    },
     /// An object that the resource refers to cannot be used. A change of it, or its creation, can help.
     #[error("{0}")]
     Reference(String),
@@ -101,9 +110,18 @@ impl ReconcileError {
     /// Returns when to try again.
     pub(crate) fn next(&self) -> Next {
         match self {
-            Self::Input(_) | Self::Reference(_) => Next::Wait,
+            Self::Input(_) | Self::Networks { .. } | Self::Reference(_) => Next::Wait,
             Self::Backend(_) => Next::BackOff,
             Self::Request(error) => error.next(),
+        }
+    }
+}
+
+impl From<SelectionError> for ReconcileError {
+    fn from(SelectionError { message, faults }: SelectionError) -> Self {
+        match faults.is_empty() {
+            true => Self::Input(message),
+            false => Self::Networks { message, faults },
         }
     }
 }

@@ -7,7 +7,7 @@
 //!
 //! * `crds` has our kinds. `object`, `selector` and `merge_patch` have rules of the Kubernetes API.
 //! * `caches` and `watches` hold the watched objects, `queue` the objects to reconcile, and `writer` sends all writes.
-//!   `leader` decides which replica writes.
+//!   `leader` decides which replica writes. `events` makes events on objects.
 //! * `classification` has the rules of AgentClassifications.
 //! * `projection` and `networks` are pure: they convert records and resources.
 //! * `mapping` and `bridge` find the resources that depend on a changed object or record.
@@ -24,6 +24,7 @@ mod caches;
 mod conditions;
 mod controllers;
 mod errors;
+mod events;
 mod leader;
 mod mapping;
 mod merge_patch;

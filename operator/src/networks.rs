@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::crds::{NMStateConfigSpec, Selector};
 use crate::selector;
+use crate::webhooks::rules::FieldFault;
 
 /// An NMStateConfig of the namespace.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +29,38 @@ pub(crate) struct SelectedNetworks {
     pub(crate) names: Vec<String>,
 }
 
+/// A fault of an NMStateConfig.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ConfigFault {
+    /// The name of the config.
+    pub(crate) config: String,
+    /// Its fault.
+    pub(crate) fault: FieldFault,
+}
+
+/// Why the networks of configs cannot be used together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct SelectionError {
+    /// The cause.
+    pub(crate) message: String,
+    /// The faults of configs. Empty: the selector is invalid.
+    pub(crate) faults: Vec<ConfigFault>,
+}
+
+impl From<String> for SelectionError {
+    fn from(message: String) -> Self {
+        Self { message, faults: Vec::new() }
+    }
+}
+
+/// An interface with a MAC address.
+#[derive(Clone, Copy, Debug)]
+struct AddressOwner<'a> {
+    config: &'a str,
+    interface: usize,
+}
+
 /// Returns the networks of the selected configs.
 ///
 /// # Errors
@@ -37,21 +70,18 @@ pub(crate) struct SelectedNetworks {
 pub(crate) fn select<'a>(
     selector: &Selector,
     configs: impl Iterator<Item = NamedConfig<'a>>,
-) -> Result<SelectedNetworks, String> {
+) -> Result<SelectedNetworks, SelectionError> {
     let mut selected = SelectedNetworks::default();
     let mut owners = BTreeMap::new();
     for config in configs {
         if !selector::matches(selector, config.labels)? {
             continue;
         }
-        for interface in &config.spec.interfaces {
-            let address = interface.mac_address.to_lowercase();
-            match owners.insert(address, config.name) {
-                Some(other) if other != config.name => {
-                    return Err(format!(
-                        "NMStateConfig {other} and NMStateConfig {} both have the MAC address {}",
-                        config.name, interface.mac_address
-                    ));
+        for (index, interface) in config.spec.interfaces.iter().enumerate() {
+            let owner = AddressOwner { config: config.name, interface: index };
+            match owners.insert(interface.mac_address.to_lowercase(), owner) {
+                Some(other) if other.config != config.name => {
+                    return Err(shared_address([other, owner], &interface.mac_address));
                 }
                 _ => {}
             }
@@ -60,6 +90,19 @@ pub(crate) fn select<'a>(
         selected.names.push(config.name.to_owned());
     }
     Ok(selected)
+}
+
+fn shared_address([first, second]: [AddressOwner<'_>; 2], address: &str) -> SelectionError {
+    let fault = |owner: AddressOwner<'_>, other: AddressOwner<'_>| {
+        let message = format!("NMStateConfig {} also has the MAC address {address}", other.config);
+        let field = format!("spec.interfaces[{}].macAddress", owner.interface);
+        ConfigFault { config: owner.config.to_owned(), fault: FieldFault::new(field, message) }
+    };
+    let message = format!(
+        "NMStateConfig {} and NMStateConfig {} both have the MAC address {address}",
+        first.config, second.config
+    );
+    SelectionError { message, faults: vec![fault(first, second), fault(second, first)] }
 }
 
 /// Returns the network of one config.
@@ -137,6 +180,12 @@ mod tests {
         let configs = configs.iter().map(|(name, spec)| NamedConfig { name, labels: Some(&labels), spec });
         let error = select(&selector(), configs).unwrap_err();
         let expected = "NMStateConfig one and NMStateConfig two both have the MAC address 52:54:00:00:00:0A";
-        assert_eq!(error, expected);
+        assert_eq!(error.message, expected);
+        let faults = error.faults.iter().map(|it| format!("{}: {}", it.config, it.fault));
+        let expected = [
+            "one: spec.interfaces[0].macAddress: NMStateConfig two also has the MAC address 52:54:00:00:00:0A",
+            "two: spec.interfaces[1].macAddress: NMStateConfig one also has the MAC address 52:54:00:00:00:0A",
+        ];
+        assert_eq!(faults.collect::<Vec<_>>(), expected);
     }
 }

@@ -19,6 +19,7 @@ use crate::controllers::infra_env::{AppliedReferences, InfraEnvController};
 use crate::controllers::{self, Controller};
 use crate::crds::AgentClassification;
 use crate::crds::names::{LABEL_TRUE, WATCH_LABEL};
+use crate::events::EventRecorder;
 use crate::leader::{Election, Leadership};
 use crate::mapping::{self, InfraEnvCaches};
 use crate::metrics::ControllerMetrics;
@@ -249,6 +250,7 @@ impl Operator {
         let infra_envs = InfraEnvController {
             inventory: self.inventory.clone(),
             writer: writer.clone(),
+            events: EventRecorder::new(writer.clone(), &self.settings.identity),
             caches: self.caches.clone(),
             bridge: self.bridge.clone(),
             index: self.index.clone(),

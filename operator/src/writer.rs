@@ -153,6 +153,22 @@ impl Writer {
         Ok(created)
     }
 
+    /// Creates an object that no cache holds, if no object has its name.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request fails.
+    pub(crate) async fn create_if_absent<K>(&self, object: &K) -> Result<(), RequestError>
+    where
+        K: NamespacedKind + Serialize,
+    {
+        let api = self.api::<K>(object.meta().namespace.as_deref().unwrap_or_default());
+        match self.send::<K, _>(Verb::Create, api.create(&PostParams::default(), object)).await {
+            Ok(_) | Err(RequestError::Conflict) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     fn api<K: NamespacedKind>(&self, namespace: &str) -> Api<K> {
         Api::namespaced(self.client.clone(), namespace)
     }

@@ -12,6 +12,9 @@ use crate::crds::{BootArtifactUrls, InfraEnvStatus, Selector};
 /// The type of the only condition of an InfraEnv.
 pub(crate) const IMAGE_CREATED: &str = "ImageCreated";
 
+/// The reason of the condition while no image can be made.
+pub(crate) const IMAGE_CREATION_ERROR: &str = "ImageCreationError";
+
 /// The state of the image of an InfraEnv.
 #[derive(Clone, Debug)]
 pub(crate) enum ImageState {
@@ -33,19 +36,29 @@ pub(crate) enum ImageState {
 }
 
 impl ImageState {
+    /// Returns `true` if the condition of a status already shows this state.
+    pub(crate) fn is_shown(&self, status: Option<&InfraEnvStatus>) -> bool {
+        let value = self.condition();
+        let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
+        conditions.iter().any(|it| {
+            it.type_ == IMAGE_CREATED
+                && (it.status.as_str(), it.reason.as_str()) == (value.status, value.reason)
+                && it.message == value.message
+        })
+    }
+
     fn condition(&self) -> ConditionValue {
-        const FAILED: &str = "ImageCreationError";
         match self {
             Self::Available { .. } => {
                 let message = "InfraEnv is available: Image has been created";
                 ConditionValue::new("True", "InfraEnvAvailable", message)
             }
             Self::InvalidInput(cause) => {
-                ConditionValue::new("False", FAILED, format!("Failed to create image: {cause}"))
+                ConditionValue::new("False", IMAGE_CREATION_ERROR, format!("Failed to create image: {cause}"))
             }
             Self::InternalError(cause) => {
                 let message = format!("Failed to create image due to an internal error: {cause}");
-                ConditionValue::new("False", FAILED, message)
+                ConditionValue::new("False", IMAGE_CREATION_ERROR, message)
             }
             Self::MissingCluster(cause) => {
                 let message = format!("ClusterDeployment is missing: {cause}");

@@ -12,6 +12,7 @@ mod hub;
 mod agents;
 mod classifications;
 mod crds;
+mod events;
 mod infra_envs;
 mod machine;
 mod networks;

@@ -10,12 +10,17 @@ use tokio::time::sleep;
 
 use crate::site::{Site, hub, image_created, iso_url, network};
 
-async fn open_with_selector() -> Option<Site> {
+/// Returns a selector of the label `net: site`.
+pub(crate) fn selector() -> Selector {
+    let match_labels = BTreeMap::from([("net".to_owned(), "site".to_owned())]);
+    Selector { match_labels, ..Selector::default() }
+}
+
+/// Returns a site with the InfraEnv `one`, which selects NMStateConfigs.
+pub(crate) async fn open_with_selector() -> Option<Site> {
     let site = Site::open(hub().await?).await;
     site.create_pull_secret("pull-secret").await;
-    let match_labels = BTreeMap::from([("net".to_owned(), "site".to_owned())]);
-    let selector = Selector { match_labels, ..Selector::default() };
-    site.create_infra_env("one", |spec| spec.nm_state_config_label_selector = selector).await;
+    site.create_infra_env("one", |spec| spec.nm_state_config_label_selector = selector()).await;
     site.wait_for_image("one").await;
     Some(site)
 }

@@ -1,6 +1,9 @@
 //! Faults in the networks of an InfraEnv, with the names of their NMStateConfigs.
 
 use crate::errors::ReconcileError;
+use crate::networks::ConfigFault;
+use crate::webhooks::rules::FieldFault;
+use crate::webhooks::rules::nmstate_config::field_of;
 
 /// Converts an error of the inventory. Faults in networks have the names of their NMStateConfigs.
 pub(super) fn with_config_names(error: inventory::Error, names: &[String]) -> ReconcileError {
@@ -10,7 +13,10 @@ pub(super) fn with_config_names(error: inventory::Error, names: &[String]) -> Re
     let faults = error.findings().iter().map(|finding| {
         let name = names.get(finding.host).map_or("?", String::as_str);
         let place = if finding.path.is_empty() { String::new() } else { format!(" {}:", finding.path) };
-        format!("NMStateConfig {name}:{place} {}", finding.message)
+        let fault = FieldFault::new(field_of(&finding.path), &*finding.message);
+        let fault = ConfigFault { config: name.to_owned(), fault };
+        (format!("NMStateConfig {name}:{place} {}", finding.message), fault)
     });
-    ReconcileError::Input(faults.collect::<Vec<_>>().join("; "))
+    let (messages, faults): (Vec<_>, _) = faults.unzip();
+    ReconcileError::Networks { message: messages.join("; "), faults }
 }

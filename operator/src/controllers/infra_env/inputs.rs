@@ -59,7 +59,7 @@ impl InfraEnvController {
             spec: &config.spec,
         });
         let selector = &spec.nm_state_config_label_selector;
-        networks::select(selector, configs).map_err(ReconcileError::Input)
+        Ok(networks::select(selector, configs)?)
     }
 
     /// Returns the pull secret: the stored one if its Secret is unchanged.

@@ -1,6 +1,7 @@
 //! InfraEnvs: the infra-env of the inventory equals the resource, and the status shows its image.
 
 mod deletion;
+mod fault_events;
 mod faults;
 mod inputs;
 
@@ -20,6 +21,7 @@ use crate::bridge::{HostBridge, InfraEnvIndex};
 use crate::crds::InfraEnv;
 use crate::crds::names::{INFRA_ENV_FINALIZER, RECORD_ID_ANNOTATION};
 use crate::errors::ReconcileError;
+use crate::events::EventRecorder;
 use crate::mapping::InfraEnvCaches;
 use crate::merge_patch;
 use crate::object::ObjectKey;
@@ -34,6 +36,7 @@ use crate::writer::{Part, Writer};
 pub(crate) struct InfraEnvController {
     pub(crate) inventory: Inventory,
     pub(crate) writer: Writer,
+    pub(crate) events: EventRecorder,
     pub(crate) caches: InfraEnvCaches,
     pub(crate) bridge: HostBridge,
     pub(crate) index: InfraEnvIndex,
@@ -94,17 +97,23 @@ impl InfraEnvController {
         if object.metadata.deletion_timestamp.is_some() {
             return self.delete(key, object).await;
         }
-        let object = match self.claim(object).await {
-            Ok(object) => object,
-            Err(ReconcileError::Input(cause)) => {
-                self.show(key, object, &ImageState::InvalidInput(cause)).await?;
-                return Ok(Next::Wait);
+        let (object, image) = match self.claim(object).await {
+            Ok(object) => {
+                let image = self.image(key, &object).await;
+                (object, image)
             }
-            Err(error) => return Err(error),
+            Err(error) => (Arc::clone(object), Err(error)),
         };
-        let (image, next) = match self.image(key, &object).await {
+        let (image, next) = match image {
             Ok(image) => (image, Next::Wait),
-            Err(ReconcileError::Input(cause)) => (ImageState::InvalidInput(cause), Next::Wait),
+            Err(error @ (ReconcileError::Input(_) | ReconcileError::Networks { .. })) => {
+                let image = ImageState::InvalidInput(error.to_string());
+                // Before the condition: if the process ends in between, the next attempt repeats both.
+                if !image.is_shown(object.status.as_ref()) {
+                    self.report(key, &object, &error).await;
+                }
+                (image, Next::Wait)
+            }
             // Nothing announces that a Secret without the label is created or changed.
             Err(ReconcileError::Reference(cause) | ReconcileError::Backend(cause)) => {
                 (ImageState::InternalError(cause), Next::BackOff)

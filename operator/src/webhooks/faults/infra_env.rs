@@ -56,8 +56,8 @@ impl FaultCheck {
             labels: config.metadata.labels.as_ref(),
             spec: &config.spec,
         });
-        if let Err(message) = networks::select(selector, configs) {
-            result.warnings.push(format!("{FIELD}: {message}"));
+        if let Err(error) = networks::select(selector, configs) {
+            result.warnings.push(format!("{FIELD}: {error}"));
         }
         result
     }
