@@ -164,7 +164,13 @@ impl<K: Clone + Ord + Hash> Queue<K> {
         self.0.changed.notify_one();
     }
 
-    /// Removes all waiting objects.
+    /// Notes that an attempt was aborted, so that the object can be reconciled again. Nothing adds it to the queue.
+    pub(crate) fn abandon(&self, key: &K) {
+        self.state().running.remove(key);
+        self.0.changed.notify_one();
+    }
+
+    /// Removes all waiting objects. Attempts that run continue.
     pub(crate) fn clear(&self) {
         let mut state = self.state();
         state.due.clear();
@@ -323,6 +329,18 @@ mod tests {
         let begin = Instant::now();
         assert_eq!(queue.next().await, "a");
         assert!(begin.elapsed() < MAX_BURST);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn object_whose_attempt_was_aborted_is_reconciled_again() {
+        let queue = Queue::new();
+        queue.push("a");
+        assert_eq!(next_now(&queue), Some("a"));
+        queue.clear();
+        queue.push("a");
+        assert_eq!(next_now(&queue), None);
+        queue.abandon(&"a");
+        assert_eq!(next_now(&queue), Some("a"));
     }
 
     async fn work(queue: Queue<u32>, done: Arc<Mutex<Vec<u32>>>) {

@@ -4,9 +4,11 @@ pub(crate) mod agent;
 pub(crate) mod classification;
 pub(crate) mod infra_env;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures_util::FutureExt as _;
 use tokio::task::JoinSet;
 
 use crate::metrics::ControllerMetrics;
@@ -34,11 +36,11 @@ pub(crate) async fn run<C: Controller>(
         let (controller, queue, metrics) = (Arc::clone(&controller), queue.clone(), metrics.clone());
         tasks.spawn(async move {
             loop {
-                let key = queue.next().await;
+                let claim = Claim::new(&queue).await;
                 let begin = Instant::now();
-                let next = attempt(&controller, &key).await;
+                let next = attempt(&*controller, &claim.key).await;
                 metrics.add(begin.elapsed(), next);
-                queue.finish(key, next);
+                claim.finish(next);
             }
         });
     }
@@ -46,15 +48,37 @@ pub(crate) async fn run<C: Controller>(
 }
 
 /// Reconciles an object. A panic is an attempt that failed.
-async fn attempt<C: Controller>(controller: &Arc<C>, key: &ObjectKey) -> Next {
-    let (controller, name) = (Arc::clone(controller), key.clone());
-    let mut task = JoinSet::new();
-    task.spawn(async move { controller.reconcile(&name).await });
-    match task.join_next().await {
-        Some(Ok(next)) => next,
-        _ => {
-            tracing::error!(controller = C::NAME, object = %key, "reconciliation panicked, will retry");
-            Next::BackOff
+async fn attempt<C: Controller>(controller: &C, key: &ObjectKey) -> Next {
+    AssertUnwindSafe(controller.reconcile(key)).catch_unwind().await.unwrap_or_else(|_| {
+        tracing::error!(controller = C::NAME, object = %key, "reconciliation panicked, will retry");
+        Next::BackOff
+    })
+}
+
+/// An object that a worker reconciles. If it is dropped, because this replica is not the leader any more, the next
+/// worker can reconcile the object.
+struct Claim<'a> {
+    queue: &'a Queue<ObjectKey>,
+    key: ObjectKey,
+    next: Option<Next>,
+}
+
+impl<'a> Claim<'a> {
+    /// Waits for an object.
+    async fn new(queue: &'a Queue<ObjectKey>) -> Self {
+        Self { key: queue.next().await, queue, next: None }
+    }
+
+    fn finish(mut self, next: Next) {
+        self.next = Some(next);
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        match self.next {
+            Some(next) => self.queue.finish(self.key.clone(), next),
+            None => self.queue.abandon(&self.key),
         }
     }
 }
