@@ -95,20 +95,25 @@ impl Election {
         Leadership(self.until.subscribe())
     }
 
-    /// Takes and renews the lease while this replica is the leader of the inventory, until `ended` is set or its sender
-    /// is dropped. Then gives up the lease.
+    /// Takes and renews the lease while this replica is the leader of the inventory, until `ended` is set or its sender is
+    /// dropped. Then gives up the lease.
     pub(crate) async fn run(mut self, mut inventory: InventoryLeadership, mut ended: watch::Receiver<bool>) {
         let mut is_failing = false;
-        let has_ended = |ended: &watch::Receiver<bool>| *ended.borrow() || ended.has_changed().is_err();
-        while !has_ended(&ended) {
+        loop {
             if !inventory.is_leader() {
                 self.release().await;
                 tokio::select! {
-                    _ = inventory.acquired() => continue,
-                    _ = ended.changed() => break,
+                    _ = inventory.acquired() => {}
+                    _ = ended.wait_for(|is_ended| *is_ended) => break,
                 }
             }
-            match self.hold().await {
+            // Requests that get no response must not delay the end of the writes.
+            let result = tokio::select! {
+                result = self.hold() => result,
+                () = inventory.lost() => continue,
+                _ = ended.wait_for(|is_ended| *is_ended) => break,
+            };
+            match result {
                 Ok(()) => is_failing = false,
                 Err(_) if is_failing => {}
                 Err(error) => {
@@ -120,7 +125,7 @@ impl Election {
             tokio::select! {
                 () = tokio::time::sleep(INTERVAL) => {}
                 () = inventory.lost() => {}
-                _ = ended.changed() => {}
+                _ = ended.wait_for(|is_ended| *is_ended) => break,
             }
         }
         self.release().await;
@@ -159,6 +164,8 @@ impl Election {
                 self.confirm(begin);
                 Ok(())
             }
+            // An own lease stays valid until it expires, also if any client has changed the object.
+            Err(RequestError::Conflict) if is_own => Ok(()),
             // Another replica was first.
             Err(RequestError::Conflict) => {
                 self.until.send_replace(None);

@@ -152,6 +152,8 @@ impl Operator {
     }
 
     /// Watches and reconciles until `shutdown` completes, then gives up the lease.
+    ///
+    /// If the future is dropped, everything ends as if the process were killed: the lease expires later.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
         let Some(election) = self.election.take() else { return };
         let mut tasks = JoinSet::new();
@@ -160,7 +162,8 @@ impl Operator {
             webhooks.start(&mut tasks, &self.caches);
         }
         let (end, ended) = watch::channel(false);
-        let electing = tokio::spawn(election.run(self.inventory.leadership(), ended));
+        let mut electing = JoinSet::new();
+        electing.spawn(election.run(self.inventory.leadership(), ended));
         tokio::select! {
             () = self.lead() => {}
             () = shutdown => {}
@@ -168,7 +171,7 @@ impl Operator {
         drop(tasks);
         // Nothing writes any more.
         end.send_replace(true);
-        let _ = electing.await;
+        electing.join_all().await;
     }
 
     /// Starts the watches and the functions that fill the queues.
