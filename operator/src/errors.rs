@@ -7,7 +7,7 @@ use inventory::ErrorKind;
 use crate::networks::{ConfigFault, SelectionError};
 use crate::queue::Next;
 
-/// Delay after a conflict. The watch usually shows the other change earlier, and adds the object again.
+/// Delay after a conflict or a deletion. The watch usually shows the other change earlier, and adds the object again.
 const AFTER_CONFLICT: Duration = Duration::from_secs(1);
 
 /// An error of a request to the Kubernetes API.
@@ -54,9 +54,9 @@ impl RequestError {
     /// Returns when to try again.
     pub(crate) fn next(&self) -> Next {
         match self {
-            // The new leader reconciles everything.
-            Self::NotLeader | Self::Gone => Next::Wait,
-            Self::Conflict => Next::After(AFTER_CONFLICT),
+            // A leader that regains its lease in time continues with the same queue. Otherwise the next leader reconciles
+            // everything. The cache does not announce the deletion of objects that it does not hold.
+            Self::NotLeader | Self::Gone | Self::Conflict => Next::After(AFTER_CONFLICT),
             Self::Busy(delay) => Next::After(*delay),
             Self::TimedOut { .. } | Self::Failed(_) => Next::BackOff,
         }

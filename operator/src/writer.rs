@@ -92,7 +92,14 @@ impl Writer {
         let meta = seen.meta();
         let key = ObjectKey::from_meta(meta).ok_or(RequestError::Gone)?;
         let patch = with_version(patch, &Version::from_meta(meta));
-        let object = self.patch_part::<O::Kind>(&key, (part, patch)).await?;
+        let object = match self.patch_part::<O::Kind>(&key, (part, patch)).await {
+            // A response to an earlier write may have arrived after the watch showed the deletion.
+            Err(RequestError::Gone) => {
+                cache.remove(&key, Version::from_meta(meta));
+                return Err(RequestError::Gone);
+            }
+            result => result?,
+        };
         // With its last finalizer, a deleted object disappears.
         let is_gone = object.meta().deletion_timestamp.is_some()
             && object.meta().finalizers.as_ref().is_none_or(Vec::is_empty);
