@@ -9,9 +9,10 @@ mod status_times;
 use std::sync::Arc;
 use std::time::Duration;
 
-use inventory::Inventory;
 use inventory::id::{HostId, HostKey, InfraEnvId};
+use inventory::infra_env::ResourceOwner;
 use inventory::service::HostDetails;
+use inventory::{ErrorKind, Inventory};
 use serde_json::json;
 
 pub(crate) use self::status_times::StatusTimes;
@@ -199,12 +200,42 @@ impl AgentController {
         if others.len() == finalizers.count() {
             return Ok(Next::Wait);
         }
-        for host_key in self.host_keys(key, Some(agent)) {
+        let mut hosts = self.host_keys(key, Some(agent));
+        hosts.extend(self.unconfirmed_host(key, agent).await?);
+        for host_key in hosts {
             self.inventory.deregister_host_if_present(host_key, None).await?;
         }
         let patch = (Part::Object, json!({"metadata": {"finalizers": others}}));
         self.writer.patch::<CachedAgent>(&self.agents, agent.as_ref(), patch).await?;
         Ok(Next::Wait)
+    }
+
+    /// Returns the host of an Agent whose InfraEnv has not been reconciled yet by this leader. Without its deletion, the
+    /// InfraEnv would create the deleted Agent again.
+    async fn unconfirmed_host(
+        &self,
+        key: &ObjectKey,
+        agent: &CachedAgent,
+    ) -> Result<Option<HostKey>, ReconcileError> {
+        let Some(name) = agent.infra_env() else { return Ok(None) };
+        let Some(infra_env) = self.infra_envs.get(&ObjectKey::new(&key.namespace, name)) else {
+            return Ok(None);
+        };
+        let (Ok(infra_env_id), Ok(host_id)) =
+            (record_id::of_infra_env(&infra_env.metadata), key.name.parse())
+        else {
+            return Ok(None);
+        };
+        if self.infra_env_ids.find(infra_env_id).is_some() {
+            return Ok(None);
+        }
+        let owner = ResourceOwner::new("InfraEnv", &key.namespace, name);
+        match self.inventory.infra_env(infra_env_id).await {
+            Ok(record) if record.owner == Some(owner) => Ok(Some(HostKey { infra_env_id, host_id })),
+            Ok(_) => Ok(None),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Returns the cached form of an Agent that was just written.

@@ -29,6 +29,10 @@ impl AgentController {
         };
         // The cache holds no large annotations.
         let Some(agent) = self.writer.get::<Agent>(key).await? else { return Ok(false) };
+        // The cache may be older: the previous leader may have deleted the host and the Agent.
+        if agent.metadata.deletion_timestamp.is_some() {
+            return Ok(false);
+        }
         let restored =
             self.inventory.restore_host(host_key, recorded(&agent, self.inventory.clock().now()), None).await;
         match restored {

@@ -148,6 +148,12 @@ impl InfraEnvController {
 
     /// Returns the state of the image, after the infra-env of the inventory equals the resource.
     async fn image(&self, key: &ObjectKey, object: &InfraEnv) -> Result<ImageState, ReconcileError> {
+        let id = record_id::of_infra_env(&object.metadata)?;
+        let stored = self.stored(id, key).await?;
+        if stored.is_some() {
+            // Its hosts have Agents also while the resource has a fault.
+            self.confirm(id, key).await?;
+        }
         if let Some(cluster) = &object.spec.cluster_ref {
             return Ok(ImageState::MissingCluster(format!(
                 "failed to get clusterDeployment with name {} in namespace {}: this service does not support \
@@ -155,8 +161,6 @@ impl InfraEnvController {
                 cluster.name, cluster.namespace
             )));
         }
-        let id = record_id::of_infra_env(&object.metadata)?;
-        let stored = self.stored(id, key).await?;
         let inputs = self.inputs(key, object, stored).await?;
         let ensured = self.inventory.ensure_infra_env(id, inputs.definition, None).await;
         let record = match ensured {
@@ -171,16 +175,22 @@ impl InfraEnvController {
             }
         };
         self.applied.insert(key, inputs.applied);
-        // Changes of hosts may have been missed before, and an InfraEnv that is created again has hosts already.
-        if self.index.find(id).as_ref() != Some(key) {
-            self.index.confirm(id, key);
-            if let Err(error) = self.bridge.push_all(id, key).await {
-                self.index.remove(id);
-                return Err(error.into());
-            }
-        }
+        self.confirm(id, key).await?;
         let urls = self.inventory.image_urls(&record).await?;
         Ok(available(object, &record, urls))
+    }
+
+    /// Notes that an InfraEnv owns an infra-env. The first time, adds the Agents of all its hosts to the queue: changes of
+    /// hosts may have been missed before, and an InfraEnv that is created again has hosts already.
+    async fn confirm(&self, id: InfraEnvId, key: &ObjectKey) -> Result<(), ReconcileError> {
+        if self.index.find(id).as_ref() == Some(key) {
+            return Ok(());
+        }
+        self.index.confirm(id, key);
+        self.bridge.push_all(id, key).await.map_err(|error| {
+            self.index.remove(id);
+            error.into()
+        })
     }
 
     /// Returns the infra-env with an id, if it exists and the resource defines it.
