@@ -1,10 +1,11 @@
 //! Agents as the cache holds them: without the inventory and other large texts.
 
 use kube::api::ObjectMeta;
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::caches::{CachedObject, pruned_meta};
-use crate::crds::names::INFRA_ENV_LABEL;
+use crate::crds::names::{AGENT_INVENTORY_ANNOTATION, INFRA_ENV_LABEL};
 use crate::crds::{Agent, AgentInstallCondition, AgentSpec, AgentStatus};
 
 /// Maximum length of an annotation that the cache holds as a text. Of a longer one, the digest is enough to see a change.
@@ -24,8 +25,8 @@ impl CachedObject for CachedAgent {
 
     fn from_object(object: Agent) -> Self {
         let mut meta = pruned_meta(object.metadata);
-        for text in meta.annotations.iter_mut().flatten().map(|(_, text)| text) {
-            *text = cached_text(text);
+        for (key, text) in meta.annotations.iter_mut().flatten() {
+            *text = cached_text(key, text);
         }
         let status_digest = object.status.as_ref().and_then(digest);
         let conditions = object.status.map(|status| status.conditions).unwrap_or_default();
@@ -38,15 +39,15 @@ impl CachedObject for CachedAgent {
 }
 
 impl CachedAgent {
-    /// Returns `true` if the Agent shows this status.
+    /// Returns `true` if the Agent shows this status. Measurements may differ.
     pub(crate) fn shows(&self, status: &AgentStatus) -> bool {
         self.status_digest.is_some() && self.status_digest == digest(status)
     }
 
-    /// Returns `true` if the Agent has this annotation.
+    /// Returns `true` if the Agent has this annotation. Measurements in an inventory may differ.
     pub(crate) fn has_annotation(&self, key: &str, text: &str) -> bool {
         let annotation = self.meta.annotations.as_ref().and_then(|annotations| annotations.get(key));
-        annotation.is_some_and(|annotation| *annotation == cached_text(text))
+        annotation.is_some_and(|annotation| *annotation == cached_text(key, text))
     }
 
     /// Returns the label with this key.
@@ -60,15 +61,67 @@ impl CachedAgent {
     }
 }
 
-fn cached_text(text: &str) -> String {
+fn cached_text(key: &str, text: &str) -> String {
+    if key == AGENT_INVENTORY_ANNOTATION
+        && let Ok(mut inventory) = serde_json::from_str::<Value>(text)
+    {
+        remove_measurement(&mut inventory, "memory", "usable_bytes");
+        return hex_digest(&inventory.to_string());
+    }
     if text.len() <= MAX_ANNOTATION {
         return text.to_owned();
     }
+    hex_digest(text)
+}
+
+fn hex_digest(text: &str) -> String {
     let digest = Sha256::digest(text);
     digest.iter().fold("sha256:".to_owned(), |hex, byte| format!("{hex}{byte:02x}"))
 }
 
 fn digest(status: &AgentStatus) -> Option<[u8; 32]> {
-    let text = serde_json::to_vec(status).ok()?;
-    Some(Sha256::digest(&text).into())
+    let mut status = serde_json::to_value(status).ok()?;
+    if let Some(inventory) = status.get_mut("inventory") {
+        remove_measurement(inventory, "memory", "usableBytes");
+    }
+    Some(Sha256::digest(status.to_string()).into())
+}
+
+/// Removes a number that differs between the reports of an unchanged machine. It is written together with the next other
+/// change.
+fn remove_measurement(inventory: &mut Value, group: &str, name: &str) {
+    if let Some(group) = inventory.get_mut(group).and_then(Value::as_object_mut) {
+        group.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn agent(usable: i64, physical: i64) -> Agent {
+        let report = json!({"memory": {"physical_bytes": physical, "usable_bytes": usable}});
+        let mut status = AgentStatus::default();
+        status.inventory.memory.physical_bytes = physical;
+        status.inventory.memory.usable_bytes = usable;
+        let annotations = [(AGENT_INVENTORY_ANNOTATION.to_owned(), report.to_string())];
+        let metadata = ObjectMeta { annotations: Some(annotations.into()), ..ObjectMeta::default() };
+        Agent { metadata, spec: AgentSpec::default(), status: Some(status) }
+    }
+
+    fn shows(cached: &CachedAgent, agent: &Agent) -> [bool; 2] {
+        let annotations = agent.metadata.annotations.as_ref().unwrap();
+        let text = &annotations[AGENT_INVENTORY_ANNOTATION];
+        let status = agent.status.as_ref().unwrap();
+        [cached.shows(status), cached.has_annotation(AGENT_INVENTORY_ANNOTATION, text)]
+    }
+
+    #[test]
+    fn usable_memory_is_not_a_difference() {
+        let cached = CachedAgent::from_object(agent(7, 8));
+        assert_eq!(shows(&cached, &agent(6, 8)), [true, true]);
+        assert_eq!(shows(&cached, &agent(7, 16)), [false, false]);
+    }
 }
