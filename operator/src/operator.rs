@@ -33,6 +33,8 @@ use crate::writer::{NamespacedKind, Writer};
 
 /// Number of objects of a kind that are reconciled at the same time.
 const WORKERS: usize = 8;
+/// Maximum duration of a watch: the end of a connection is not noticed if the network loses its packets.
+const MAX_WATCH_SECONDS: u32 = 90;
 
 /// The operator of this process.
 pub struct Operator {
@@ -181,13 +183,14 @@ impl Operator {
         mapping::fill_agents(&self.queues.agents, &self.agents, &caches.infra_envs);
         let queues = (&self.queues.classifications, &self.queues.agents);
         mapping::fill_classifications(queues, &self.classifications, &self.agents);
-        self.watch(tasks, &self.classifications, &watcher::Config::default());
-        self.watch(tasks, &caches.infra_envs, &watcher::Config::default());
-        self.watch(tasks, &caches.networks, &watcher::Config::default());
-        let labelled = watcher::Config::default().labels(&format!("{WATCH_LABEL}={LABEL_TRUE}"));
+        let all = watcher::Config::default().timeout(MAX_WATCH_SECONDS);
+        self.watch(tasks, &self.classifications, &all);
+        self.watch(tasks, &caches.infra_envs, &all);
+        self.watch(tasks, &caches.networks, &all);
+        let labelled = all.clone().labels(&format!("{WATCH_LABEL}={LABEL_TRUE}"));
         self.watch(tasks, &caches.secrets, &labelled);
         self.watch(tasks, &caches.config_maps, &labelled);
-        self.watch(tasks, &self.agents, &watcher::Config::default());
+        self.watch(tasks, &self.agents, &all);
         let infra_envs = (caches.infra_envs.clone(), self.queues.infra_envs.clone());
         tasks.spawn(bridge::follow(self.bridge.clone(), self.index.clone(), infra_envs));
     }

@@ -98,6 +98,10 @@ impl Writer {
                 cache.remove(&key, Version::from_meta(meta));
                 return Err(RequestError::Gone);
             }
+            Err(RequestError::Conflict) => {
+                self.refresh(cache, &key).await;
+                return Err(RequestError::Conflict);
+            }
             result => result?,
         };
         // With its last finalizer, a deleted object disappears.
@@ -155,7 +159,11 @@ impl Writer {
     {
         let namespace = object.meta().namespace.as_deref().unwrap_or_default();
         let (api, params) = (self.api::<O::Kind>(namespace), PostParams::default());
-        let created = self.send::<O::Kind, _>(Verb::Create, api.create(&params, object)).await?;
+        let result = self.send::<O::Kind, _>(Verb::Create, api.create(&params, object)).await;
+        if let (Err(RequestError::Conflict), Some(key)) = (&result, ObjectKey::from_meta(object.meta())) {
+            self.refresh(cache, &key).await;
+        }
+        let created = result?;
         cache.apply(created.clone(), Origin::OwnWrite);
         Ok(created)
     }
@@ -173,6 +181,16 @@ impl Writer {
         match self.send::<K, _>(Verb::Create, api.create(&PostParams::default(), object)).await {
             Ok(_) | Err(RequestError::Conflict) => Ok(()),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Puts the current state of an object into the cache after a conflict: the watch may not work at the moment.
+    async fn refresh<O>(&self, cache: &Cache<O>, key: &ObjectKey)
+    where
+        O: CachedObject<Kind: NamespacedKind>,
+    {
+        if let Ok(Some(object)) = self.get::<O::Kind>(key).await {
+            cache.apply(object, Origin::Watch);
         }
     }
 
