@@ -1,5 +1,7 @@
 //! A machine that talks to the inventory as its agent does.
 
+#![allow(dead_code, reason = "no test program needs all of it")]
+
 use axum::body::{Body, to_bytes};
 use http::{Method, Request, StatusCode};
 use inventory::Inventory;

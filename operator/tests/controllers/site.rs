@@ -1,5 +1,7 @@
 //! An inventory and an operator for one namespace of the hub.
 
+#![allow(dead_code, reason = "no test program needs all of it")]
+
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,55 +56,86 @@ pub(crate) struct Site {
     pub(crate) namespace: String,
     pub(crate) user: HubUser,
     pub(crate) inventory: Inventory,
-    pub(crate) tasks: Vec<JoinHandle<()>>,
+    pub(crate) lease_namespace: String,
+    admin: Client,
+    tasks: Vec<JoinHandle<()>>,
+    operators: Vec<JoinHandle<()>>,
     directory: Arc<TempDir>,
 }
 
 impl Drop for Site {
     fn drop(&mut self) {
-        self.tasks.iter().for_each(JoinHandle::abort);
+        self.tasks.iter().chain(&self.operators).for_each(JoinHandle::abort);
     }
 }
 
 impl Site {
+    /// Returns a site with an operator that has the rights of the kustomization.
     pub(crate) async fn open(hub: &'static Hub) -> Self {
         let namespace = hub.namespace("site").await;
         let user = service_account(hub, &namespace).await;
-        let directory = Arc::new(TempDir::new().unwrap());
-        let inventory = open_inventory(&directory).await;
-        let mut site = Self { hub, namespace, user, inventory, tasks: Vec::new(), directory };
-        site.start();
+        let mut site = Self::prepare(hub, namespace, user).await;
+        site.start_operator("replica", site.client());
         site
     }
 
-    /// Starts the background tasks of the inventory and an operator.
-    fn start(&mut self) {
-        let tasks = background::run(self.inventory.clone(), std::future::pending());
-        self.tasks.push(tokio::spawn(tasks));
-        let client = self.hub.client_to(&self.hub.url(), &self.user.token);
-        self.start_operator(client);
+    /// Returns a site without an operator. The background tasks of the inventory run.
+    pub(crate) async fn prepare(hub: &'static Hub, namespace: String, user: HubUser) -> Self {
+        let directory = Arc::new(TempDir::new().unwrap());
+        let inventory = open_inventory(&directory).await;
+        let (tasks, operators) = (Vec::new(), Vec::new());
+        let (admin, lease_namespace) = (hub.admin(), namespace.clone());
+        let mut site =
+            Self { hub, namespace, user, inventory, lease_namespace, admin, tasks, operators, directory };
+        site.start_tasks();
+        site
     }
 
-    pub(crate) fn start_operator(&mut self, client: Client) {
-        let mut settings = Settings::new(&self.namespace, format!("replica-{}", self.tasks.len()));
+    fn start_tasks(&mut self) {
+        let tasks = background::run(self.inventory.clone(), std::future::pending());
+        self.tasks.push(tokio::spawn(tasks));
+    }
+
+    /// Returns a client of the site's user.
+    pub(crate) fn client(&self) -> Client {
+        self.hub.client_to(&self.hub.url(), &self.user.token)
+    }
+
+    /// Returns an operator for the namespace. It takes over the lease of an operator with the same identity immediately.
+    pub(crate) fn operator(&self, identity: &str, client: Client) -> Operator {
+        let mut settings = Settings::new(&self.lease_namespace, identity);
         settings.namespaces = vec![self.namespace.clone()];
-        let operator = Operator::new(client, self.inventory.clone(), settings);
-        self.tasks.push(tokio::spawn(operator.run(std::future::pending())));
+        Operator::new(client, self.inventory.clone(), settings)
+    }
+
+    pub(crate) fn start_operator(&mut self, identity: &str, client: Client) {
+        let running = self.operator(identity, client).run(std::future::pending());
+        self.operators.push(tokio::spawn(running));
+    }
+
+    /// Ends the operators without a shutdown.
+    pub(crate) async fn kill_operators(&mut self) {
+        for operator in self.operators.drain(..) {
+            operator.abort();
+            let _ = operator.await;
+        }
     }
 
     /// Ends the operator without a shutdown, and starts it with another, empty database.
     pub(crate) async fn lose_database(&mut self) {
+        self.kill_operators().await;
         self.tasks.drain(..).for_each(|task| task.abort());
         self.directory = Arc::new(TempDir::new().unwrap());
         self.inventory = open_inventory(&self.directory).await;
-        self.start();
+        self.start_tasks();
+        self.start_operator("replica", self.client());
     }
 
     pub(crate) fn api<K>(&self) -> Api<K>
     where
         K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
     {
-        Api::namespaced(self.hub.admin(), &self.namespace)
+        Api::namespaced(self.admin.clone(), &self.namespace)
     }
 
     pub(crate) async fn create_pull_secret(&self, name: &str) {
@@ -190,11 +223,21 @@ impl Site {
 
     /// Returns the requests of the operator since a mark, without watches, lists and leases, as `verb resource`.
     pub(crate) async fn requests_since(&self, mark: AuditMark) -> Vec<String> {
-        let user = self.user.name.clone();
-        let is_counted = move |entry: &AuditEntry| {
-            entry.user == user
+        self.texts_since(mark, |_| true).await
+    }
+
+    /// Returns the writes of the operator since a mark that the server accepted, without leases, as `verb resource`.
+    pub(crate) async fn accepted_writes_since(&self, mark: AuditMark) -> Vec<String> {
+        self.texts_since(mark, |entry| entry.verb != "get" && entry.code < 300).await
+    }
+
+    async fn texts_since(&self, mark: AuditMark, filter: impl Fn(&AuditEntry) -> bool) -> Vec<String> {
+        let is_counted = |entry: &AuditEntry| {
+            entry.user == self.user.name
+                && entry.namespace == self.namespace
                 && entry.resource != "leases"
                 && !["watch", "list"].contains(&entry.verb.as_str())
+                && filter(entry)
         };
         let entries = self.hub.audit_since(mark, is_counted).await;
         let text = |entry: &AuditEntry| match entry.subresource.as_str() {

@@ -28,6 +28,10 @@ pub(crate) enum Fault {
     InternalError,
     /// Does not respond. The connection stays open. The server does not get the request.
     BlackHole,
+    /// Sends the request to the server, and does not respond. The connection stays open.
+    WithholdResponse,
+    /// Sends the request to the server when the proxy releases it, also if the client has closed the connection.
+    Hold,
 }
 
 /// A response without the server.
@@ -86,6 +90,7 @@ pub(crate) struct Rule {
     method: Option<Method>,
     path: String,
     is_watch: Option<bool>,
+    filter: Option<fn(&Method, &Uri) -> bool>,
     skip: usize,
     times: usize,
 }
@@ -93,7 +98,15 @@ pub(crate) struct Rule {
 impl Rule {
     /// Creates a rule for all requests.
     pub(crate) const fn new(fault: Fault) -> Self {
-        Self { fault, method: None, path: String::new(), is_watch: None, skip: 0, times: usize::MAX }
+        Self {
+            fault,
+            method: None,
+            path: String::new(),
+            is_watch: None,
+            filter: None,
+            skip: 0,
+            times: usize::MAX,
+        }
     }
 
     /// Restricts the rule to a method.
@@ -114,6 +127,12 @@ impl Rule {
         self
     }
 
+    /// Restricts the rule to requests that fulfil a condition.
+    pub(crate) const fn filter(mut self, filter: fn(&Method, &Uri) -> bool) -> Self {
+        self.filter = Some(filter);
+        self
+    }
+
     /// Forwards the first `count` requests that match.
     pub(crate) const fn skip(mut self, count: usize) -> Self {
         self.skip = count;
@@ -131,10 +150,12 @@ impl Rule {
         self.method.as_ref().is_none_or(|own| own == method)
             && path.contains(&self.path)
             && self.is_watch.is_none_or(|own| own == is_watch(uri))
+            && self.filter.is_none_or(|filter| filter(method, uri))
     }
 }
 
-fn is_watch(uri: &Uri) -> bool {
+/// Returns `true` for a watch.
+pub(crate) fn is_watch(uri: &Uri) -> bool {
     uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "watch=true" || pair == "watch=1"))
 }
 

@@ -46,8 +46,8 @@ use tokio::time::{Instant, sleep};
 #[allow(unused_imports, reason = "no test program needs all of it")]
 pub(crate) use self::{
     audit::{AuditEntry, AuditMark},
-    faults::{Fault, Rule, RuleCounts, RuleId},
-    proxy::{FaultProxy, ProxiedRequest},
+    faults::{Fault, Rule, RuleCounts, RuleId, is_watch},
+    proxy::{FaultProxy, HeldResponse, ProxiedRequest},
 };
 
 use self::certificates::Certificates;

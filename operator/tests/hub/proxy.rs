@@ -1,5 +1,6 @@
 //! A proxy before the API server that makes faults.
 
+use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -9,9 +10,9 @@ use std::thread::JoinHandle;
 use std::{fmt, future, io, thread};
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, Uri, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use http_body::{Body, Frame};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -47,6 +48,15 @@ pub(crate) struct ProxiedRequest {
     pub(crate) fault: Option<Fault>,
 }
 
+/// The response of the server to a request that a proxy held, or whose response it withheld.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HeldResponse {
+    pub(crate) method: Method,
+    /// Path and query.
+    pub(crate) uri: Uri,
+    pub(crate) status: StatusCode,
+}
+
 impl FaultProxy {
     /// Starts a proxy before the hub's API server.
     pub(crate) fn start(hub: &'static Hub) -> Self {
@@ -59,7 +69,10 @@ impl FaultProxy {
             rules: Mutex::default(),
             requests: Mutex::default(),
             cuts: watch::Sender::new(0),
+            releases: watch::Sender::new(0),
+            held_responses: Mutex::default(),
             is_frozen: watch::Sender::new(false),
+            is_refusing: watch::Sender::new(false),
             is_stopped: watch::Sender::new(false),
         });
         let acceptor = acceptor(hub.certificates());
@@ -136,6 +149,22 @@ impl FaultProxy {
         self.state.is_frozen.send_replace(true);
     }
 
+    /// Sends the held requests to the server.
+    pub(crate) fn release(&self) {
+        self.state.releases.send_modify(|releases| *releases += 1);
+    }
+
+    /// Returns the withheld responses, and those to the held requests that were released, in order.
+    pub(crate) fn held_responses(&self) -> Vec<HeldResponse> {
+        lock(&self.state.held_responses).clone()
+    }
+
+    /// Closes all connections, and refuses others while `is_refusing` is set.
+    pub(crate) fn refuse(&self, is_refusing: bool) {
+        self.state.is_refusing.send_replace(is_refusing);
+        self.cut_all();
+    }
+
     /// Resumes forwarding.
     pub(crate) fn thaw(&self) {
         self.state.is_frozen.send_replace(false);
@@ -158,7 +187,11 @@ struct ProxyState {
     requests: Mutex<Vec<ProxiedRequest>>,
     /// Number of cuts of all connections.
     cuts: watch::Sender<u64>,
+    /// Number of releases of held requests.
+    releases: watch::Sender<u64>,
+    held_responses: Mutex<Vec<HeldResponse>>,
     is_frozen: watch::Sender<bool>,
+    is_refusing: watch::Sender<bool>,
     is_stopped: watch::Sender<bool>,
 }
 
@@ -212,6 +245,9 @@ fn connector(certificates: &Certificates) -> TlsConnector {
 async fn accept(listener: TcpListener, acceptor: TlsAcceptor, state: &Arc<ProxyState>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
+        if *state.is_refusing.borrow() {
+            continue;
+        }
         let (acceptor, state) = (acceptor.clone(), Arc::clone(state));
         tokio::spawn(async move {
             let mut cuts = state.cuts.subscribe();
@@ -244,13 +280,19 @@ async fn forward(
     match fault {
         Some(Fault::CutBeforeRequest) => return Err(cut()),
         Some(Fault::BlackHole) => future::pending().await,
+        Some(Fault::Hold) => return hold(state, request).await,
         Some(Fault::Delay(duration)) => sleep(duration).await,
         _ => {}
     }
+    let (method, uri) = (request.method().clone(), request.uri().clone());
     let response = send(&state, request).await?;
     state.wait_for_thaw().await;
     match fault {
         Some(Fault::LoseResponse) => Err(cut()),
+        Some(Fault::WithholdResponse) => {
+            lock(&state.held_responses).push(HeldResponse { method, uri, status: response.status() });
+            future::pending().await
+        }
         Some(Fault::CutDuringResponse(duration)) => {
             Ok(relay(state, response, async move { sleep(duration).await }))
         }
@@ -258,12 +300,36 @@ async fn forward(
     }
 }
 
+/// Waits until held requests are released. Another task sends the request, because this one ends with the connection to
+/// the client.
+async fn hold(
+    state: Arc<ProxyState>,
+    request: Request<Incoming>,
+) -> Result<Response<RelayedBody>, io::Error> {
+    let mut releases = state.releases.subscribe();
+    let (head, body) = request.into_parts();
+    let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+    let shared = Arc::clone(&state);
+    let task = tokio::spawn(async move {
+        let _ = releases.changed().await;
+        let (method, uri) = (head.method.clone(), head.uri.clone());
+        let response = send(&shared, Request::from_parts(head, Full::new(body))).await?;
+        lock(&shared.held_responses).push(HeldResponse { method, uri, status: response.status() });
+        Ok::<_, io::Error>(response)
+    });
+    let response = task.await.map_err(io::Error::other)??;
+    Ok(relay(state, response, future::pending()))
+}
+
 fn cut() -> io::Error {
     io::Error::other("fault of the proxy")
 }
 
 /// Sends a request to the server on its own connection.
-async fn send(state: &ProxyState, request: Request<Incoming>) -> Result<Response<Incoming>, io::Error> {
+async fn send<B>(state: &ProxyState, request: Request<B>) -> Result<Response<Incoming>, io::Error>
+where
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+{
     let stream = TcpStream::connect(state.server).await?;
     let name = ServerName::from(state.server.ip());
     let stream = state.connector.connect(name, stream).await?;
