@@ -1,0 +1,137 @@
+//! Crashes before and after each request of a life.
+
+use std::future::pending;
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use crate::hub::{Fault, FaultProxy, Hub, Rule, RuleId};
+use crate::lives::Life;
+use crate::pool::{create_pool, is_of_controller, open_site, summary};
+use crate::site::{Site, hub};
+
+/// Number of lives at the same time.
+const PARALLEL: usize = 8;
+
+/// A life, and the crash in it.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    has_agent: bool,
+    /// The number of requests before the crash, and how the next one is held.
+    crash: Option<(usize, Fault)>,
+}
+
+/// What happened in a life.
+#[derive(Debug)]
+struct Record {
+    case: Case,
+    /// The requests of the controllers.
+    requests: Vec<String>,
+    /// The writes that the server accepted.
+    writes: Vec<String>,
+    /// The request during which the operator crashed.
+    held: Option<String>,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn infra_env_survives_a_crash_at_each_request() {
+    let Some(hub) = hub().await else { return };
+    let plain = live(hub, Case { has_agent: false, crash: None }).await;
+    let expected = [
+        "PATCH infraenvs",
+        "GET secrets",
+        "PATCH secrets",
+        "PATCH infraenvs/status",
+        "PATCH infraenvs/status",
+        "PATCH infraenvs/status",
+        "PATCH infraenvs",
+    ];
+    assert_eq!(plain.requests, expected);
+    for record in crash_at_each(hub, &plain).await {
+        let (index, _) = record.case.crash.unwrap();
+        assert_eq!(record.held.as_deref(), Some(expected[index]), "{record:#?}");
+        // Reads and the request that got no response are repeated, nothing else.
+        assert_eq!(record.writes, plain.writes, "{record:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agent_survives_a_crash_at_each_request() {
+    let Some(hub) = hub().await else { return };
+    let plain = live(hub, Case { has_agent: true, crash: None }).await;
+    assert_eq!(plain.requests[..2], ["POST agents", "PATCH agents/status"]);
+    assert_eq!(plain.requests.last().unwrap(), "PATCH agents");
+    for record in crash_at_each(hub, &plain).await {
+        assert!(record.held.is_some(), "{plain:#?} {record:#?}");
+        let creations = record.writes.iter().filter(|write| *write == "create agents").count();
+        assert_eq!(creations, 1, "{record:#?}");
+        // A report may be shown together with the next one, or alone.
+        assert!(record.writes.len() <= plain.writes.len() + 1, "{plain:#?} {record:#?}");
+    }
+}
+
+/// Repeats a life with a crash before and after each of its requests.
+async fn crash_at_each(hub: &'static Hub, plain: &Record) -> Vec<Record> {
+    let faults = [Fault::BlackHole, Fault::WithholdResponse];
+    let indexes = 0..plain.requests.len();
+    let cases =
+        indexes.flat_map(|index| faults.map(|fault| Case { crash: Some((index, fault)), ..plain.case }));
+    stream::iter(cases).map(|case| live(hub, case)).buffer_unordered(PARALLEL).collect().await
+}
+
+async fn live(hub: &'static Hub, case: Case) -> Record {
+    let site = open_site(hub).await;
+    let proxy = hub.fault_proxy();
+    let operator = start(&site, &proxy);
+    let life = if case.has_agent { Life::Agent(create_pool(&site).await) } else { Life::InfraEnv };
+    let (mark, before) = (hub.audit_mark().await, proxy.requests().len());
+    let mut held = None;
+    let operator = if let Some((skip, fault)) = case.crash {
+        let rule = proxy.add(Rule::new(fault).filter(is_of_controller).skip(skip).times(1));
+        let life = life.run(&site);
+        tokio::pin!(life);
+        tokio::select! {
+            () = &mut life => None,
+            operator = restart(&site, &proxy, (operator, rule, fault)) => {
+                let held_request = proxy.requests().into_iter().find(|request| request.fault.is_some());
+                held = held_request.map(|request| summary(&request.method, &request.uri));
+                life.await;
+                Some(operator)
+            }
+        }
+    } else {
+        life.run(&site).await;
+        Some(operator)
+    };
+    operator.iter().for_each(JoinHandle::abort);
+    let requests = proxy.requests().into_iter().skip(before);
+    let requests = requests.filter(|request| is_of_controller(&request.method, &request.uri));
+    let requests = requests.map(|request| summary(&request.method, &request.uri)).collect();
+    Record { case, requests, writes: site.accepted_writes_since(mark).await, held }
+}
+
+fn start(site: &Site, proxy: &FaultProxy) -> JoinHandle<()> {
+    let operator = site.operator("replica", proxy.client(&site.user.token));
+    tokio::spawn(operator.run(pending()))
+}
+
+/// Kills the operator when a rule holds a request, and starts another one with the same database.
+async fn restart(
+    site: &Site,
+    proxy: &FaultProxy,
+    (operator, rule, fault): (JoinHandle<()>, RuleId, Fault),
+) -> JoinHandle<()> {
+    let is_held = || match fault {
+        Fault::WithholdResponse => !proxy.held_responses().is_empty(),
+        _ => proxy.counts(rule).faults > 0,
+    };
+    while !is_held() {
+        sleep(Duration::from_millis(5)).await;
+    }
+    operator.abort();
+    let _ = operator.await;
+    proxy.cut_all();
+    start(site, proxy)
+}
