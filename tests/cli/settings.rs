@@ -160,6 +160,45 @@ const SETTINGS: &[(&str, Empty, &[WrongValue])] = &[
     ("KINDLING_INVENTORY_URL", Refused, &[("assisted", "KINDLING_INVENTORY_URL")]),
     ("KINDLING_KUBE_NAMESPACES", Refused, &[("a,,b", "expected the name of a namespace")]),
     ("KINDLING_KUBE_REQUESTS_PER_SECOND", Unset, &[("0", "is not in 1..=10000")]),
+    (
+        "KINDLING_KUBE_WEBHOOKS_CA_FILE",
+        Refused,
+        &[("ca.pem", "(KINDLING_KUBE_WEBHOOKS_CA_FILE) has no effect")],
+    ),
+    (
+        "KINDLING_KUBE_WEBHOOKS_CERT_FILE",
+        Refused,
+        &[("cert.pem", "(KINDLING_KUBE_WEBHOOKS_CERT_FILE) has no effect")],
+    ),
+    (
+        "KINDLING_KUBE_WEBHOOKS_KEY_FILE",
+        Refused,
+        &[("key.pem", "(KINDLING_KUBE_WEBHOOKS_KEY_FILE) has no effect")],
+    ),
+    (
+        "KINDLING_KUBE_WEBHOOKS_LISTEN",
+        Unset,
+        &[
+            ("9443", "expected an IP address and a port"),
+            ("127.0.0.1:0", "needs --kube-api (ENABLE_KUBE_API=true)"),
+        ],
+    ),
+    (
+        "KINDLING_KUBE_WEBHOOKS_SERVICE",
+        Unset,
+        &[
+            ("a.b", "expected the name of a Service"),
+            ("kindling", "has no effect without --kube-webhooks-listen"),
+        ],
+    ),
+    (
+        "KINDLING_KUBE_WEBHOOKS_URL",
+        Unset,
+        &[
+            ("http://hook", "expected https://HOST[:PORT]"),
+            ("https://hook", "has no effect without --kube-webhooks-listen"),
+        ],
+    ),
     ("KINDLING_LISTEN", Unset, &[("localhost", "expected an IP address and a port")]),
     (
         "KINDLING_LISTEN_TLS",
@@ -320,6 +359,10 @@ fn rejects_contradictory_settings() {
             "PGSSLROOTCERT is empty",
         ),
         (&[("OS_IMAGES", "[]"), ("KINDLING_OS_IMAGES_FILE", "x")], "cannot be used with"),
+        (
+            &[("ENABLE_KUBE_API", "true"), ("KINDLING_KUBE_WEBHOOKS_LISTEN", "127.0.0.1:0")],
+            "needs --kube-webhooks-service (KINDLING_KUBE_WEBHOOKS_SERVICE), or",
+        ),
     ] {
         expect_refused(&scratch, variables, &[phrase]);
     }

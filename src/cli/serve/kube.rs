@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::value::parse_switch;
+use super::webhooks::WebhookOptions;
 use crate::inventory::Inventory;
 
 #[derive(Debug, Args)]
@@ -51,6 +52,8 @@ pub(super) struct KubeOptions {
         value_parser = clap::value_parser!(u32).range(1..=10_000)
     )]
     kube_requests_per_second: u32,
+    #[command(flatten)]
+    webhooks: WebhookOptions,
 }
 
 /// Parses the name of a namespace. An empty name would mean all namespaces.
@@ -63,6 +66,15 @@ fn parse_namespace(name: &str) -> Result<String, String> {
 }
 
 impl KubeOptions {
+    /// Checks the options that need no request.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error that names the contradictory options or the unusable file.
+    pub(super) fn check(&self) -> Result<()> {
+        self.webhooks.check(self.kube_api)
+    }
+
     /// Returns the operator, if it is enabled.
     ///
     /// # Errors
@@ -79,11 +91,16 @@ impl KubeOptions {
         let client =
             Client::try_from(config).context("cannot use the configured access to the Kubernetes API")?;
         let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "kindling".to_owned());
+        let webhooks = self.webhooks.settings(&lease_namespace).await?;
         let mut settings = Settings::new(lease_namespace, format!("{host}_{}", Uuid::new_v4()));
         settings.namespaces.clone_from(&self.kube_namespaces);
         settings.requests_per_second = self.kube_requests_per_second;
         tracing::info!(%url, namespaces = ?settings.namespaces, "reconciling custom resources");
-        Ok(Some(Operator::new(client, inventory.clone(), settings)))
+        let operator = Operator::new(client, inventory.clone(), settings);
+        Ok(Some(match webhooks {
+            Some(webhooks) => operator.with_webhooks(webhooks),
+            None => operator,
+        }))
     }
 
     async fn config(&self) -> Result<Config> {

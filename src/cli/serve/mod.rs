@@ -16,6 +16,8 @@ mod log;
 mod proxy;
 pub(super) mod value;
 mod variables;
+#[cfg(feature = "kube-api")]
+mod webhooks;
 
 #[cfg(feature = "demo")]
 pub(super) use listeners::DEFAULT_ADDRESS;
@@ -143,6 +145,8 @@ impl Serve {
     async fn open_and_serve(self, inherited: Vec<InheritedListener>, screen: StderrScreen) -> Result<()> {
         let mut signals = Signals::new()?;
         // Invalid settings are reported before any side effect.
+        #[cfg(feature = "kube-api")]
+        self.kube.check()?;
         let listeners = self.listeners.listen_targets(inherited).await?;
         let role = match self.external.image_inputs(self.database.outage_grace())? {
             Some(inputs) => ServerRole::Images(inputs),

@@ -17,7 +17,7 @@ use crate::cli::environment::{OTHER_NAMES, PREFIX};
 const OWN_PREFIX: &str = "KINDLING_";
 
 /// The variables that decide access, encryption or integrity. They must not be empty or misspelt.
-const PROTECTED: [&str; 28] = [
+const PROTECTED: [&str; 31] = [
     "ALLOWED_DOMAINS",
     "ASSISTED_SERVICE_API_TRUSTED_CA_FILE",
     "ASSISTED_SERVICE_HOST",
@@ -43,6 +43,9 @@ const PROTECTED: [&str; 28] = [
     // An external inventory authorizes downloads.
     "KINDLING_INVENTORY_URL",
     "KINDLING_KUBE_NAMESPACES",
+    "KINDLING_KUBE_WEBHOOKS_CA_FILE",
+    "KINDLING_KUBE_WEBHOOKS_CERT_FILE",
+    "KINDLING_KUBE_WEBHOOKS_KEY_FILE",
     "KINDLING_LISTEN_TLS",
     "OS_IMAGE_DOWNLOAD_TRUSTED_CA_FILE",
     "SERVICE_CA_CERT_PATH",
