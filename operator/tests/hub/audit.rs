@@ -19,6 +19,8 @@ pub(crate) struct AuditEntry {
     pub(crate) user: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
     pub(crate) verb: String,
+    /// The API group. Empty for core kinds.
+    pub(crate) group: String,
     /// The plural name. Empty for paths such as `/readyz`, like the members up to `name`.
     pub(crate) resource: String,
     pub(crate) subresource: String,
@@ -74,6 +76,13 @@ impl Hub {
         }
     }
 
+    /// Returns the entries that are written after `mark`, and moves the mark to their end.
+    pub(crate) fn next_audit_entries(&self, mark: &mut AuditMark) -> Vec<AuditEntry> {
+        let text = self.complete_lines(*mark);
+        mark.0 += u64::try_from(text.len()).unwrap();
+        entries(&text)
+    }
+
     /// Waits until the entries of all complete requests are written: the server writes an entry after its response.
     async fn flush_audit(&self) {
         let before = self.end_of_audit();
@@ -104,24 +113,29 @@ impl Hub {
     }
 
     fn read_all_audit(&self, mark: AuditMark) -> Vec<AuditEntry> {
+        entries(&self.complete_lines(mark))
+    }
+
+    /// Returns the log after `mark`, without an incomplete last line.
+    fn complete_lines(&self, mark: AuditMark) -> String {
         let mut file = File::open(self.folder().join("audit.log")).unwrap();
         file.seek(SeekFrom::Start(mark.0)).unwrap();
         let mut text = Vec::new();
         file.read_to_end(&mut text).unwrap();
-        // The last line may be incomplete.
-        text.truncate(text.iter().rposition(|byte| *byte == b'\n').unwrap_or(0));
-        let complete = String::from_utf8(text).unwrap();
-        let mut ids = HashSet::new();
-        let events = complete.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        // A watch has an entry when it starts and another when it ends.
-        events
-            .filter(|event| {
-                event["stage"] != "ResponseComplete" || event["verb"] != "watch" || has_failed(event)
-            })
-            .filter(|event| ids.insert(event["auditID"].as_str().unwrap_or_default().to_owned()))
-            .map(|event| AuditEntry::from_event(&event))
-            .collect()
+        text.truncate(text.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1));
+        String::from_utf8(text).unwrap()
     }
+}
+
+fn entries(lines: &str) -> Vec<AuditEntry> {
+    let mut ids = HashSet::new();
+    let events = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    // A watch has an entry when it starts and another when it ends.
+    events
+        .filter(|event| event["stage"] != "ResponseComplete" || event["verb"] != "watch" || has_failed(event))
+        .filter(|event| ids.insert(event["auditID"].as_str().unwrap_or_default().to_owned()))
+        .map(|event| AuditEntry::from_event(&event))
+        .collect()
 }
 
 /// Returns `true` for a request that the server refused. A refused watch has no entry when it starts.
@@ -136,6 +150,7 @@ impl AuditEntry {
         Self {
             user: text(&event["user"]["username"]),
             verb: text(&event["verb"]),
+            group: text(&object["apiGroup"]),
             resource: text(&object["resource"]),
             subresource: text(&object["subresource"]),
             namespace: text(&object["namespace"]),

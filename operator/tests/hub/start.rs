@@ -138,6 +138,8 @@ fn server_arguments(folder: &Path, etcd_port: u16, port: u16) -> Vec<String> {
         "--service-account-issuer=https://hub.test".to_owned(),
         "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
         "--authorization-mode=RBAC".to_owned(),
+        // As on OpenShift.
+        "--enable-admission-plugins=OwnerReferencesPermissionEnforcement".to_owned(),
         format!("--audit-policy-file={}", file("audit.json")),
         format!("--audit-log-path={}", file("audit.log")),
         // In megabytes. The reader expects a single file.

@@ -1,0 +1,22 @@
+//! The kustomization for a hub, and the rights in it, with a real Kubernetes API.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "test code: what is not as expected must stop the test"
+)]
+
+#[path = "../hub/mod.rs"]
+mod hub;
+#[allow(dead_code, reason = "the test program of the controllers uses all of it")]
+#[path = "../controllers/machine.rs"]
+mod machine;
+
+mod grant;
+mod kustomization;
+mod permission;
+mod refusals;
+mod replica;
+mod rights;
+mod scenario;
