@@ -55,9 +55,10 @@ impl Site {
 
 /// Returns an NMStateConfig with the label `net: site` and an invalid prefix length.
 fn broken_network(name: &str) -> NMStateConfig {
-    let mut config = network(name, "52:54:00:00:00:01", "192.0.2.11");
-    config.spec.config["interfaces"][0]["ipv4"]["address"][0]["prefix-length"] = json!(99);
-    config
+    let mut config = serde_json::to_value(network(name, "52:54:00:00:00:01", "192.0.2.11")).unwrap();
+    let path = "/spec/config/interfaces/0/ipv4/address/0/prefix-length";
+    *config.pointer_mut(path).unwrap() = json!(99);
+    serde_json::from_value(config).unwrap()
 }
 
 #[tokio::test]

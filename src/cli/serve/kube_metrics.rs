@@ -23,6 +23,9 @@ struct OperatorCollector {
     leadership: Leadership,
 }
 
+/// The name of a gauge, its help text and its value.
+type ControllerGauge = (&'static str, &'static str, fn(&ControllerMetrics) -> usize);
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ControllerLabel {
     controller: &'static str,
@@ -43,7 +46,7 @@ impl OperatorCollector {
     fn encode_controllers(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let controllers = &self.metrics.controllers;
         let label = |metrics: &ControllerMetrics| ControllerLabel { controller: metrics.name() };
-        let gauges: [(_, _, fn(&ControllerMetrics) -> usize); 2] = [
+        let gauges: [ControllerGauge; 2] = [
             (
                 "kube_queue_depth",
                 "Custom resources that wait for a reconciliation or are being reconciled",
