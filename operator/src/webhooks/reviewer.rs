@@ -99,7 +99,7 @@ impl Reviewer {
             return Ok(Verdict::allowed());
         }
         let new: &mut InfraEnv = &mut objects.new;
-        new.metadata.namespace = request.namespace.take();
+        new.metadata.namespace.clone_from(&request.namespace);
         Ok(verdict(self.check.infra_env(&objects.new, objects.old.as_ref()).await))
     }
 
