@@ -6,8 +6,8 @@
 //! The modules, from the bottom to the top:
 //!
 //! * `crds` has our kinds. `object`, `selector` and `merge_patch` have rules of the Kubernetes API.
-//! * `caches` and `watches` hold the watched objects, `queue` the objects to reconcile, and `writer` sends all writes.
-//!   `leader` decides which replica writes. `events` makes events on objects.
+//! * `caches`, `watches` and `paced_client` hold the watched objects, `queue` the objects to reconcile, and `writer` sends
+//!   all writes. `leader` decides which replica writes. `events` makes events on objects.
 //! * `classification` has the rules of AgentClassifications.
 //! * `projection` and `networks` are pure: they convert records and resources.
 //! * `mapping` and `bridge` find the resources that depend on a changed object or record.
@@ -32,6 +32,7 @@ mod metrics;
 mod networks;
 mod object;
 mod operator;
+mod paced_client;
 mod projection;
 mod queue;
 mod record_id;

@@ -24,6 +24,7 @@ use crate::leader::{Election, Leadership};
 use crate::mapping::{self, InfraEnvCaches};
 use crate::metrics::ControllerMetrics;
 use crate::object::ObjectKey;
+use crate::paced_client::paced;
 use crate::queue::Queue;
 use crate::requests::RequestCounts;
 use crate::settings::Settings;
@@ -200,11 +201,11 @@ impl Operator {
         O: CachedObject<Kind: NamespacedKind>,
     {
         if self.settings.namespaces.is_empty() {
-            let api = Api::all(self.client.clone());
+            let api = Api::all(paced(self.client.clone()));
             tasks.spawn(watches::follow(cache.clone(), api, None, config.clone()));
         }
         for namespace in &self.settings.namespaces {
-            let api = Api::namespaced(self.client.clone(), namespace);
+            let api = Api::namespaced(paced(self.client.clone()), namespace);
             tasks.spawn(watches::follow(cache.clone(), api, Some(namespace.clone()), config.clone()));
         }
     }

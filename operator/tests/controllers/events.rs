@@ -46,10 +46,9 @@ impl Site {
     }
 
     /// Ends the operator without a shutdown, and starts it with the same inventory.
-    fn restart_operator(&mut self, client: kube::Client) {
-        // Its lease is its own again, because the name of the replica is the same.
-        self.tasks.pop().unwrap().abort();
-        self.start_operator(client);
+    async fn restart_operator(&mut self, client: kube::Client) {
+        self.kill_operators().await;
+        self.start_operator("replica", client);
     }
 }
 
@@ -79,7 +78,7 @@ async fn fault_of_a_config_is_one_event_on_it_with_the_field_path() {
     site.api::<NMStateConfig>().patch("broken", &PatchParams::default(), &labels).await.unwrap();
     site.settle("marker").await;
     let client = site.hub.client_to(&site.hub.url(), &site.user.token);
-    site.restart_operator(client);
+    site.restart_operator(client).await;
     site.settle("marker-2").await;
     assert_eq!(site.event_requests_since(mark).await, 0);
 
@@ -129,7 +128,7 @@ async fn condition_appears_even_if_events_fail() {
     let Some(mut site) = open_with_selector().await else { return };
     let proxy = site.hub.fault_proxy();
     let rule = proxy.add(Rule::new(Fault::InternalError).path("/events"));
-    site.restart_operator(proxy.client(&site.user.token));
+    site.restart_operator(proxy.client(&site.user.token)).await;
     site.create(&broken_network("broken")).await;
     site.wait_for_fault("one").await;
     assert_eq!(proxy.counts(rule).faults, 1);
