@@ -1,5 +1,6 @@
 //! Crashes before and after each request of a life.
 
+use std::collections::BTreeSet;
 use std::future::pending;
 use std::time::Duration;
 
@@ -52,7 +53,7 @@ async fn infra_env_survives_a_crash_at_each_request() {
     for record in crash_at_each(hub, &plain).await {
         let (index, _) = record.case.crash.unwrap();
         assert_eq!(record.held.as_deref(), Some(expected[index]), "{record:#?}");
-        // Reads and the request that got no response are repeated, nothing else.
+        // Only reads and the request that got no response are repeated.
         assert_eq!(record.writes, plain.writes, "{record:#?}");
     }
 }
@@ -63,12 +64,19 @@ async fn agent_survives_a_crash_at_each_request() {
     let plain = live(hub, Case { has_agent: true, crash: None }).await;
     assert_eq!(plain.requests[..2], ["POST agents", "PATCH agents/status"]);
     assert_eq!(plain.requests.last().unwrap(), "PATCH agents");
+    let mut held = BTreeSet::new();
     for record in crash_at_each(hub, &plain).await {
-        assert!(record.held.is_some(), "{plain:#?} {record:#?}");
+        // An edit during a write costs one more write, so some lives have fewer requests than the first one.
+        let (index, _) = record.case.crash.unwrap();
+        assert!(record.held.is_some() || record.requests.len() <= index, "{plain:#?} {record:#?}");
+        held.extend(record.held.clone());
         let creations = record.writes.iter().filter(|write| *write == "create agents").count();
         assert_eq!(creations, 1, "{record:#?}");
         // A report may be shown together with the next one, or alone.
-        assert!(record.writes.len() <= plain.writes.len() + 1, "{plain:#?} {record:#?}");
+        assert!(record.writes.len() <= plain.writes.len() + 2, "{plain:#?} {record:#?}");
+    }
+    for request in ["POST agents", "PATCH agents/status", "PATCH agents"] {
+        assert!(held.contains(request), "{held:?}");
     }
 }
 

@@ -1,5 +1,7 @@
 //! Deletion of a namespace with all its objects.
 
+use std::time::Duration;
+
 use inventory::ErrorKind;
 use inventory::id::HostId;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -7,6 +9,7 @@ use kube::Api;
 use kube::api::DeleteParams;
 use operator::crds::{AgentClassification, AgentClassificationSpec, MirrorRef};
 use serde_json::json;
+use tokio::time::sleep;
 
 use crate::machine::Machine;
 use crate::pool::{id_of, open_site, state, wait_for_agent, wait_until};
@@ -53,6 +56,7 @@ async fn namespace_with_all_kinds_of_objects_disappears() {
         for machine in &machines {
             machine.poll().await;
         }
+        sleep(Duration::from_millis(500)).await;
         namespaces.get_opt(&site.namespace).await.unwrap().is_none()
     })
     .await;

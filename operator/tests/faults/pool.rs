@@ -15,7 +15,7 @@ use crate::hub::{Hub, HubUser, is_watch};
 use crate::site::Site;
 
 /// Maximum time until the operator has done something.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(120);
 const ID: &str = "infraenv.agent-install.openshift.io/infra-env-id";
 
 static USER: OnceCell<HubUser> = OnceCell::const_new();

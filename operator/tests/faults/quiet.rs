@@ -48,14 +48,13 @@ async fn report_all_the_time(hosts: usize, duration: Duration) {
 
     let (mark, begin) = (hub.audit_mark().await, Instant::now());
     let mut round = 0;
-    while begin.elapsed() < duration {
+    while begin.elapsed() < duration || round < 3 {
         round += 1;
         let next = Instant::now() + INTERVAL;
         report(&machines, round).await;
         sleep_until(next).await;
     }
     sleep(SETTLED).await;
-    assert!(round > 1);
     assert_eq!(site.requests_since(mark).await, [""; 0]);
     let is_renewal = |entry: &AuditEntry| {
         (entry.namespace.as_str(), entry.resource.as_str()) == (site.namespace.as_str(), "leases")
@@ -65,9 +64,10 @@ async fn report_all_the_time(hosts: usize, duration: Duration) {
 }
 
 async fn report(machines: &[Machine], round: u32) {
-    for (number, machine) in (0..).zip(machines) {
+    join_all((0..).zip(machines).map(async |(number, machine)| {
         machine.poll().await;
         machine.report(33_000_000_000 + u64::from(round) * 4096 + number).await;
         machine.synchronize_clock().await;
-    }
+    }))
+    .await;
 }

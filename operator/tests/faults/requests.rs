@@ -1,5 +1,6 @@
 //! Faults of the API server in writes, lists and watches.
 
+use std::future::pending;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -8,6 +9,7 @@ use kube::ResourceExt as _;
 use kube::api::ListParams;
 use operator::crds::{Agent, InfraEnv};
 use serde_json::json;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use crate::hub::{Fault, FaultProxy, Hub, Rule};
@@ -31,9 +33,10 @@ const WRITE_FAULTS: [Fault; 6] = [
     Fault::CutBeforeRequest,
     Fault::LoseResponse,
 ];
-const WATCH_FAULTS: [Fault; 8] = [
+const WATCH_FAULTS: [Fault; 9] = [
     Fault::Gone,
     Fault::WatchGone,
+    Fault::WatchEnd,
     Fault::TooManyRequests(1),
     Fault::InternalError,
     DELAY,
@@ -58,6 +61,12 @@ async fn faults_of_writes_of_agents_create_one_agent() {
 async fn faults_of_lists_and_watches_delay_only_what_they_show() {
     let Some(hub) = hub().await else { return };
     join_all(WATCH_FAULTS.map(|fault| fail_watches(hub, fault))).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn faults_of_the_lease_do_not_stop_the_leader_before_it_expires() {
+    let Some(hub) = hub().await else { return };
+    join_all(WRITE_FAULTS.map(|fault| fail_lease(hub, fault))).await;
 }
 
 /// Returns the maximum number of requests since `begin`, for a number of objects or watches.
@@ -122,6 +131,23 @@ async fn fail_agents(hub: &'static Hub, fault: Fault) {
     assert_eq!(uids, [agent.uid()], "{fault:?}");
 }
 
+/// All renewals of the lease get a fault for a while.
+async fn fail_lease(hub: &'static Hub, fault: Fault) {
+    let (site, proxy) = (open_site(hub).await, hub.fault_proxy());
+    let operator = site.operator("replica", proxy.client(&site.user.token));
+    let leadership = operator.leadership();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(operator.run(pending()));
+    create_pool(&site).await;
+    let (begin, rule) = (Instant::now(), proxy.add(Rule::new(fault).path("/leases").method("PATCH")));
+    wait_until("a renewal", async || proxy.counts(rule).faults > 0).await;
+    site.create_infra_env("other", |_| ()).await;
+    site.wait_for_image("other").await;
+    sleep_until(begin + DURATION).await;
+    assert!(leadership.is_valid(), "{fault:?}");
+    assert_is_at_most(proxy.counts(rule).faults, limit(begin, 1), fault);
+}
+
 /// All lists and watches get a fault for a while.
 async fn fail_watches(hub: &'static Hub, fault: Fault) {
     let (site, proxy) = open_proxied(hub).await;
@@ -129,7 +155,8 @@ async fn fail_watches(hub: &'static Hub, fault: Fault) {
     let first = iso_url(&site.wait_for_image("pool").await);
     let rule = Rule::new(fault).filter(is_list_or_watch);
     // Lists that show the missed changes are between the watches.
-    let rule = proxy.add(if fault == Fault::WatchGone { rule.watches(true) } else { rule });
+    let is_for_watches = [Fault::WatchGone, Fault::WatchEnd].contains(&fault);
+    let rule = proxy.add(if is_for_watches { rule.watches(true) } else { rule });
     proxy.cut_all();
     let (begin, host) = (Instant::now(), HostId::fresh());
     let machine = Machine::boot(&site.inventory, id, host).await;

@@ -22,6 +22,8 @@ pub(crate) enum Fault {
     Gone,
     /// Responds with 200 to a watch, then with an event of type `ERROR` and code 410, and ends the watch.
     WatchGone,
+    /// Responds with 200 to a watch, and ends it without an event.
+    WatchEnd,
     /// Responds with 429 and a `Retry-After` in seconds.
     TooManyRequests(u32),
     /// Responds with 500.
@@ -39,12 +41,16 @@ pub(crate) enum Fault {
 pub(super) struct CannedResponse {
     pub(super) code: u16,
     pub(super) retry_after: Option<u32>,
+    /// `Null`: no body.
     pub(super) body: Value,
 }
 
 impl Fault {
     /// Returns the response of a fault that has one.
     pub(super) fn canned_response(self) -> Option<CannedResponse> {
+        if self == Self::WatchEnd {
+            return Some(CannedResponse { code: 200, retry_after: None, body: Value::Null });
+        }
         let (code, reason, message) = match self {
             Self::Conflict => (
                 409,

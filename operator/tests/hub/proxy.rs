@@ -341,7 +341,7 @@ where
 
 fn respond(canned: &CannedResponse) -> Response<RelayedBody> {
     let (sender, frames) = mpsc::channel(1);
-    let text = format!("{}\n", canned.body);
+    let text = if canned.body.is_null() { String::new() } else { format!("{}\n", canned.body) };
     sender.try_send(Ok(Frame::data(Bytes::from(text)))).unwrap();
     let mut response =
         Response::builder().status(canned.code).header(header::CONTENT_TYPE, "application/json");
