@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::body::{Body, to_bytes};
 use http::Request;
 use inventory::ErrorKind;
+use inventory::auth::{KeyTexts, LocalKeys, Policy};
 use inventory::id::{HostId, InfraEnvId};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt as _;
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 use tower::ServiceExt as _;
 
+use crate::hub::Hub;
 use crate::machine::Machine;
 use crate::site::{Site, hub, image_created, iso_url};
 
@@ -164,11 +166,25 @@ async fn infra_env_of_a_cluster_reports_that_clusters_come_later() {
 #[tokio::test]
 async fn lost_database_is_restored_with_the_same_ids_and_urls() {
     let Some(hub) = hub().await else { return };
-    let mut site = Site::open(hub).await;
+    lose_and_restore(hub, Policy::Open).await;
+}
+
+#[tokio::test]
+async fn lost_database_is_restored_with_the_same_tokens() {
+    let Some(hub) = hub().await else { return };
+    let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
+    lose_and_restore(hub, Policy::local(keys)).await;
+}
+
+/// Loses the database of an InfraEnv, and requires that its id and its status are the same afterwards.
+async fn lose_and_restore(hub: &'static Hub, policy: Policy) {
+    let has_token = matches!(policy, Policy::Local(_));
+    let mut site = Site::open_with_policy(hub, policy).await;
     site.create_pull_secret("pull-secret").await;
     site.create_infra_env("one", |_| ()).await;
     let before = site.wait_for_image("one").await;
     let id = id_of(&before);
+    assert_eq!(iso_url(&before).contains("/byapikey/"), has_token);
     let mark = hub.audit_mark().await;
     site.lose_database().await;
     let begin = tokio::time::Instant::now();

@@ -57,6 +57,7 @@ pub(crate) struct Site {
     pub(crate) user: HubUser,
     pub(crate) inventory: Inventory,
     pub(crate) lease_namespace: String,
+    policy: Policy,
     admin: Client,
     tasks: Vec<JoinHandle<()>>,
     operators: Vec<JoinHandle<()>>,
@@ -72,21 +73,44 @@ impl Drop for Site {
 impl Site {
     /// Returns a site with an operator that has the rights of the kustomization.
     pub(crate) async fn open(hub: &'static Hub) -> Self {
+        Self::open_with_policy(hub, Policy::Open).await
+    }
+
+    pub(crate) async fn open_with_policy(hub: &'static Hub, policy: Policy) -> Self {
         let namespace = hub.namespace("site").await;
         let user = service_account(hub, &namespace).await;
-        let mut site = Self::prepare(hub, namespace, user).await;
+        let mut site = Self::prepare_with_policy(hub, namespace, user, policy).await;
         site.start_operator("replica", site.client());
         site
     }
 
     /// Returns a site without an operator. The background tasks of the inventory run.
     pub(crate) async fn prepare(hub: &'static Hub, namespace: String, user: HubUser) -> Self {
+        Self::prepare_with_policy(hub, namespace, user, Policy::Open).await
+    }
+
+    async fn prepare_with_policy(
+        hub: &'static Hub,
+        namespace: String,
+        user: HubUser,
+        policy: Policy,
+    ) -> Self {
         let directory = Arc::new(TempDir::new().unwrap());
-        let inventory = open_inventory(&directory).await;
+        let inventory = open_inventory(&directory, policy.clone()).await;
         let (tasks, operators) = (Vec::new(), Vec::new());
         let (admin, lease_namespace) = (hub.admin(), namespace.clone());
-        let mut site =
-            Self { hub, namespace, user, inventory, lease_namespace, admin, tasks, operators, directory };
+        let mut site = Self {
+            hub,
+            namespace,
+            user,
+            inventory,
+            lease_namespace,
+            policy,
+            admin,
+            tasks,
+            operators,
+            directory,
+        };
         site.start_tasks();
         site
     }
@@ -126,7 +150,7 @@ impl Site {
         self.kill_operators().await;
         self.tasks.drain(..).for_each(|task| task.abort());
         self.directory = Arc::new(TempDir::new().unwrap());
-        self.inventory = open_inventory(&self.directory).await;
+        self.inventory = open_inventory(&self.directory, self.policy.clone()).await;
         self.start_tasks();
         self.start_operator("replica", self.client());
     }
@@ -268,7 +292,7 @@ async fn service_account(hub: &Hub, namespace: &str) -> HubUser {
     }
 }
 
-async fn open_inventory(directory: &TempDir) -> Inventory {
+async fn open_inventory(directory: &TempDir, policy: Policy) -> Inventory {
     let store = SqlStore::open_file(&directory.path().join("inventory.db")).await.unwrap();
     let files = FileStore::in_directory(&directory.path().join("files")).unwrap();
     let url = HttpUrl::parse("url", "http://192.0.2.1").unwrap();
@@ -279,7 +303,7 @@ async fn open_inventory(directory: &TempDir) -> Inventory {
     ]);
     let catalogue = Catalogue::parse(&images.to_string()).unwrap();
     let settings = InventorySettings::new(url.clone(), url);
-    Inventory::new(Arc::new(store), files, catalogue, settings, Policy::Open)
+    Inventory::new(Arc::new(store), files, catalogue, settings, policy)
 }
 
 /// Returns status, reason and message of the condition `ImageCreated`.

@@ -37,7 +37,7 @@ pub(crate) struct Comparison {
     pub(crate) recorded: BTreeSet<String>,
     pub(crate) played: BTreeSet<String>,
     pub(crate) known: &'static [KnownDifference],
-    /// The number of writes to the Kubernetes API.
+    /// The number of writes to the Kubernetes API, without leases and events.
     pub(crate) writes: usize,
 }
 

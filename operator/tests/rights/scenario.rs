@@ -46,6 +46,7 @@ pub(crate) async fn run(place: &Place) {
     place.create_objects().await;
     place.wait_for_denial().await;
     let infra_env = place.wait_for::<InfraEnv>("env", has_image).await;
+    place.wait_for::<InfraEnv>("faulty", has_fault).await;
     let infra_env_id = infra_env.annotations()[ID].parse().unwrap();
     let key = HostKey { infra_env_id, host_id: HostId::fresh() };
     Machine::boot(&replica.inventory, infra_env_id, key.host_id).await.report(33_000_000_000).await;
@@ -64,7 +65,13 @@ pub(crate) async fn run(place: &Place) {
     place.wait_for_configurations("127.0.0.2").await;
     place.wait_for_denial().await;
     place.delete::<InfraEnv>("env").await;
+    place.delete::<InfraEnv>("faulty").await;
     replica.stop().await;
+}
+
+/// Returns `true` for the condition that follows the event about the fault.
+fn has_fault(object: &InfraEnv) -> bool {
+    object.status.as_ref().is_some_and(|status| status.conditions.iter().any(|it| it.status == "False"))
 }
 
 fn has_image(object: &InfraEnv) -> bool {
@@ -125,6 +132,10 @@ impl Place {
         }))
         .await;
         self.create::<InfraEnv>(self.infra_env("env", "")).await;
+        // The webhooks accept a version without a base image, because the image may be added later.
+        let mut faulty = self.infra_env("faulty", "");
+        faulty["spec"]["osImageVersion"] = json!("4.99");
+        self.create::<InfraEnv>(faulty).await;
     }
 
     fn infra_env(&self, name: &str, ssh_key: &str) -> Value {
@@ -138,11 +149,11 @@ impl Place {
 
     /// Waits until the webhooks deny an InfraEnv with a fault.
     async fn wait_for_denial(&self) {
-        let faulty: InfraEnv = serde_json::from_value(self.infra_env("faulty", "key")).unwrap();
+        let denied: InfraEnv = serde_json::from_value(self.infra_env("denied", "key")).unwrap();
         let params = PostParams { dry_run: true, ..PostParams::default() };
         let api = self.api::<InfraEnv>();
         eventually("denial", async || {
-            let error = api.create(&params, &faulty).await.err()?.to_string();
+            let error = api.create(&params, &denied).await.err()?.to_string();
             error.contains("spec.sshAuthorizedKey: ").then_some(())
         })
         .await;
