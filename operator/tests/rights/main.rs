@@ -9,7 +9,6 @@
 
 #[path = "../hub/mod.rs"]
 mod hub;
-#[allow(dead_code, reason = "the test program of the controllers uses all of it")]
 #[path = "../controllers/machine.rs"]
 mod machine;
 

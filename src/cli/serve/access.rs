@@ -1,11 +1,9 @@
 //! Options of authentication and access.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 
+use super::private_key::warn_if_exposed;
 use super::value::parse_host;
 use crate::cli::auth::KeyOptions;
 use crate::http::ListenAddr;
@@ -122,20 +120,5 @@ impl AccessOptions {
                  or confirm with `--auth-type none --allow-open-access` (KINDLING_ALLOW_OPEN_ACCESS=true)"
             ),
         }
-    }
-}
-
-/// Warns if other users can read a file with a private key.
-pub(super) fn warn_if_exposed(file: &Path) {
-    const READABLE_BY_OTHERS: u32 = 0o044;
-    // The caller has read the file, and reports errors.
-    let Ok(metadata) = std::fs::metadata(file) else { return };
-    let mode = metadata.permissions().mode() & 0o7777;
-    if metadata.is_file() && mode & READABLE_BY_OTHERS != 0 {
-        tracing::warn!(
-            file = %file.display(),
-            mode = format_args!("{mode:04o}"),
-            "other users can read this private key; set its mode to 0600"
-        );
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use super::access::warn_if_exposed;
+use super::private_key::warn_if_exposed;
 use crate::cli::listen_address::{HostPort, ResolvedAddresses, is_not_of_this_machine, listen_error};
 use crate::http::{Certificate, InheritedListener, ListenAddr, Listener, TlsRules, TlsVersion};
 

@@ -13,6 +13,7 @@ mod kube_metrics;
 mod limits;
 mod listeners;
 mod log;
+mod private_key;
 mod proxy;
 pub(super) mod value;
 mod variables;

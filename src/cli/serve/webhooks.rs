@@ -9,7 +9,7 @@ use operator::{WebhookCertificate, WebhookEndpoint, WebhookSettings};
 use reqwest::Url;
 use tokio::net::TcpListener;
 
-use super::access::warn_if_exposed;
+use super::private_key::warn_if_exposed;
 use crate::cli::listen_address::listen_error;
 use crate::http::Certificate;
 use crate::trust;
