@@ -6,6 +6,7 @@
     clippy::indexing_slicing,
     reason = "test code: what is not as expected must stop the test"
 )]
+#![allow(clippy::duplicate_mod, reason = "the hub and the support of black-box tests report skipped tests")]
 
 #[path = "../../operator/tests/hub/mod.rs"]
 mod hub;

@@ -15,10 +15,8 @@
 
 #[path = "../hub/mod.rs"]
 mod hub;
-#[allow(dead_code, reason = "no test program needs all of it")]
 #[path = "../controllers/machine.rs"]
 mod machine;
-#[allow(dead_code, reason = "no test program needs all of it")]
 #[path = "../controllers/site.rs"]
 mod site;
 
