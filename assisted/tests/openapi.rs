@@ -30,7 +30,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 
 /// Schemas of the document that no type of this crate has: operations of the service alone, and a form.
-const OTHERS: [&str; 21] = [
+const OTHERS: [&str; 22] = [
     "base_image_health",
     "base_image_state",
     "boot_trace",
@@ -43,6 +43,7 @@ const OTHERS: [&str; 21] = [
     "health",
     "infra_env_file",
     "infra_env_files",
+    "kubernetes_health",
     "logs_form",
     "monitor_health",
     "network_file",

@@ -84,7 +84,8 @@ fn page_leads_from_a_manifest_to_an_agent() {
     let (printed, log) = (output.stdout_text(), &output.stderr);
     assert!(output.status.success(), "{printed}\n{log}");
     let config = scratch.command(["iso", "ignition", "show", "machine.iso"]).run().expect_text();
-    assert!(config.contains("/etc/assisted/network/host0/nic0.nmconnection"), "{config}");
+    assert!(config.contains("/etc/assisted/network/host0/ymlFile0.yml"), "{config}");
+    assert!(config.contains("192.0.2.11"), "{config}");
     for expected in ["hostname: node-a", "approved: true"] {
         assert!(printed.contains(expected), "no {expected:?} in: {printed}\n{log}");
     }
