@@ -1,4 +1,4 @@
-//! Figures at the size of a large hub, beside those of the Assisted Service on such a hub: time, CPU time, writes.
+//! Time, CPU time and writes at the size of a large hub, to compare with the Assisted Service on such a hub.
 
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ fn print(work: &str, cost: &Cost) {
 /// writes; 300 hosts with their inventories in 99 s with 13.1 s and 2,193 writes; then a minute with 263 writes.
 #[test]
 #[ignore = "measures for minutes; .ci/full runs it"]
-fn work_of_a_hub_costs_less_than_a_quarter() {
+fn work_of_a_hub_needs_few_writes() {
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         let Some(hub) = Hub::shared().await else { return };
         hub.install_crds(&operator::crds::to_yaml().unwrap()).await;
@@ -100,7 +100,8 @@ fn work_of_a_hub_costs_less_than_a_quarter() {
         assert_eq!(quiet.total_writes(), 0, "{quiet:?}");
         // Two writes of each InfraEnv are needed: the id with the finalizer, and the status.
         assert!(images.total_writes() <= 401, "{images:?}");
-        assert!(agents.total_writes() <= 2_193 / 4 + 300, "{agents:?}");
+        // More than a quarter of 2,193: each host is created, and its inventory is one more write.
+        assert!(agents.total_writes() <= 848, "{agents:?}");
     });
 }
 

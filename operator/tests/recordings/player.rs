@@ -170,7 +170,7 @@ impl Player {
         assert_eq!(self.site.requests_since(mark).await, [""; 0]);
     }
 
-    /// Waits until the objects have the recorded values, or those of the known differences.
+    /// Waits until the objects have the recorded values, or the values of the known differences.
     async fn wait_for(&self, settled: &Settled) {
         if settled.fields.is_empty() && settled.gone.is_empty() {
             sleep(QUIET).await;

@@ -17,7 +17,7 @@ use crate::scenario;
 /// Number of scenarios that run concurrently.
 const CONCURRENT: usize = 8;
 
-/// The operator of the shipped service account reconciles all namespaces, also those of the other test.
+/// The operator of the shipped service account reconciles all namespaces, including the namespaces of the other test.
 static ALL_NAMESPACES: Mutex<()> = Mutex::const_new(());
 
 /// Returns `true` for requests of the operator.
