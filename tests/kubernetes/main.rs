@@ -8,10 +8,16 @@
 )]
 #![allow(clippy::duplicate_mod, reason = "the hub and the support of black-box tests report skipped tests")]
 
+#[path = "../inventory/database.rs"]
+mod database;
 #[path = "../../operator/tests/hub/mod.rs"]
 mod hub;
+mod objects;
 mod page;
+mod paused_leader;
 mod scale;
 mod service;
 #[path = "../support/mod.rs"]
 mod support;
+use support::skip;
+mod webhooks;

@@ -2,46 +2,17 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::Secret;
-use kindling::assisted::InfraEnvId;
 use kube::Client;
-use kube::api::{Api, ListParams, PostParams};
-use operator::crds::{Agent, InfraEnv};
-use serde_json::{Value, json};
+use kube::api::{Api, ListParams};
+use operator::crds::Agent;
 
 use crate::hub::Hub;
+use crate::objects::{create_infra_envs, create_pull_secret, infra_env_id};
 use crate::service::{Cost, Service};
 
 /// Maximum time of one part.
 const LIMIT: Duration = Duration::from_secs(1_200);
 const MINUTE: Duration = Duration::from_secs(60);
-const RECORD_ID: &str = "infraenv.agent-install.openshift.io/infra-env-id";
-
-fn object<O: serde::de::DeserializeOwned>(value: Value) -> O {
-    serde_json::from_value(value).unwrap()
-}
-
-async fn create_infra_envs(admin: &Client, namespace: &str, prefix: &str, count: usize) {
-    let api: Api<InfraEnv> = Api::namespaced(admin.clone(), namespace);
-    for number in 0..count {
-        let name = format!("{prefix}-{number}");
-        let infra_env =
-            object(json!({"metadata": {"name": name}, "spec": {"pullSecretRef": {"name": "pull-secret"}}}));
-        api.create(&PostParams::default(), &infra_env).await.unwrap();
-    }
-}
-
-async fn create_pull_secret(admin: &Client, namespace: &str) {
-    let secret: Secret =
-        object(json!({"metadata": {"name": "pull-secret"}, "type": "kubernetes.io/dockerconfigjson",
-        "stringData": {".dockerconfigjson": r#"{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}"#}}));
-    Api::namespaced(admin.clone(), namespace).create(&PostParams::default(), &secret).await.unwrap();
-}
-
-async fn infra_env_id(admin: &Client, namespace: &str, name: &str) -> InfraEnvId {
-    let infra_env = Api::<InfraEnv>::namespaced(admin.clone(), namespace).get(name).await.unwrap();
-    infra_env.metadata.annotations.unwrap()[RECORD_ID].parse().unwrap()
-}
 
 /// Requires that each Agent shows the inventory of its host.
 async fn assert_inventories(admin: &Client, namespace: &str, count: usize) {

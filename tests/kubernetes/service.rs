@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use fixtures::{Architecture, Era};
-use serde_json::json;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::hub::{AuditEntry, AuditMark, Hub, HubUser};
@@ -18,12 +20,16 @@ const TICKS: u64 = 100;
 /// The time without writes after which the work counts as done.
 const QUIET: Duration = Duration::from_secs(6);
 
+const ANY_PORT: &str = "127.0.0.1:0";
+/// Options of a service with controllers.
+const CONTROLLERS: [&str; 3] = ["--kube-api", "--kubeconfig", "kubeconfig"];
+
 /// A service with one namespace, which ends when it is dropped.
 pub(crate) struct Service<'hub> {
     hub: &'hub Hub,
     pub(crate) namespace: String,
     pub(crate) user: HubUser,
-    scratch: Scratch,
+    scratch: Rc<Scratch>,
     child: Child,
     pub(crate) url: String,
 }
@@ -53,6 +59,11 @@ impl Drop for Service<'_> {
 
 impl<'hub> Service<'hub> {
     pub(crate) async fn start(hub: &'hub Hub) -> Self {
+        Self::start_with(hub, &[]).await
+    }
+
+    /// Starts a service with further options.
+    pub(crate) async fn start_with(hub: &'hub Hub, options: &[&str]) -> Self {
         let scratch = Scratch::new();
         let iso = scratch.write("live.iso", &fixture(Architecture::X86_64, Era::E2024_12).bytes);
         let images = json!([{
@@ -64,15 +75,51 @@ impl<'hub> Service<'hub> {
         hub.allow_everything(&user.name).await;
         scratch.write("kubeconfig", fs::read(hub.kubeconfig(&hub.url(), &user.token)).unwrap());
         let namespace = hub.namespace("large").await;
-        let (child, url) = spawn(&scratch, &namespace, true);
+        let (child, url) = spawn(&scratch, "data", ANY_PORT, &controllers(&CONTROLLERS, &namespace, options));
+        Self { hub, namespace, user, scratch: Rc::new(scratch), child, url }
+    }
+
+    /// Starts a replica: another user of the hub, with the same namespace, base images and database.
+    pub(crate) async fn start_replica(&self, options: &[&str]) -> Self {
+        let (hub, namespace, scratch) = (self.hub, self.namespace.clone(), Rc::clone(&self.scratch));
+        let user = hub.new_user();
+        hub.allow_everything(&user.name).await;
+        scratch.write("replica", fs::read(hub.kubeconfig(&hub.url(), &user.token)).unwrap());
+        let with_replica = ["--kube-api", "--kubeconfig", "replica"];
+        let options = controllers(&with_replica, &namespace, options);
+        let (child, url) = spawn(&scratch, "replica-data", ANY_PORT, &options);
         Self { hub, namespace, user, scratch, child, url }
     }
 
-    /// Ends the process and starts it again on the same database, with or without the controllers.
+    /// Ends the process and starts it again on the same database and address, which is part of the URLs in statuses, with
+    /// or without the controllers.
     pub(crate) fn restart(&mut self, has_controllers: bool) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        (self.child, self.url) = spawn(&self.scratch, &self.namespace, has_controllers);
+        let options =
+            if has_controllers { controllers(&CONTROLLERS, &self.namespace, &[]) } else { Vec::new() };
+        let address = self.url.strip_prefix("http://").unwrap();
+        (self.child, self.url) = spawn(&self.scratch, "data", address, &options);
+    }
+
+    /// Stops the process, as a machine does that is paused.
+    pub(crate) fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    pub(crate) fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Returns `true` if this replica reconciles.
+    pub(crate) async fn is_leader(&self) -> bool {
+        let response = reqwest::get(format!("{}/health", self.url)).await.unwrap();
+        let health: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
+        health["kubernetes"]["leader"] == true
     }
 
     /// Runs another program of the command line in the background.
@@ -136,22 +183,17 @@ impl<'hub> Service<'hub> {
     }
 }
 
+/// Returns the options of a service that reconciles one namespace.
+fn controllers<'a>(connection: &[&'a str], namespace: &'a str, options: &[&'a str]) -> Vec<&'a str> {
+    let namespaces = ["--kube-lease-namespace", namespace, "--kube-namespaces", namespace];
+    [connection, &namespaces, options].concat()
+}
+
 /// Starts the service and returns its URL.
-fn spawn(scratch: &Scratch, namespace: &str, has_controllers: bool) -> (Child, String) {
+fn spawn(scratch: &Scratch, data: &str, address: &str, options: &[&str]) -> (Child, String) {
     let mut command = Command::new(KINDLING);
-    command.args([
-        "serve",
-        "--listen",
-        "127.0.0.1:0",
-        "--data-dir",
-        "data",
-        "--os-images-file",
-        "images.json",
-    ]);
-    if has_controllers {
-        command.args(["--kube-api", "--kubeconfig", "kubeconfig", "--kube-lease-namespace", namespace]);
-        command.args(["--kube-namespaces", namespace]);
-    }
+    command.args(["serve", "--listen", address, "--data-dir", data]);
+    command.args(["--os-images-file", "images.json"]).args(options);
     command.current_dir(scratch.folder()).env("LOG_LEVEL", "warn");
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
