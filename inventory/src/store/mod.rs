@@ -1,11 +1,11 @@
-//! The store of records and events.
+//! The store of records and events, in SQLite or PostgreSQL.
 //!
-//! A record is a document with a generation. Each change was planned from records that were read: it names their
-//! generations, and the store refuses it as a whole if another change was faster. [`Records`] then plans the change
-//! again from the current records, so that two replicas with one database never lose an update.
+//! A record is a JSON document with a generation, which increases with each write. A change lists the generations of
+//! the records that it was planned from. If one of them has changed, the store refuses the whole change, and
+//! [`Records`] plans it again from the current records. So two replicas with one database never lose an update.
 //!
-//! All changes of an operation and their events are one [`Changes`]: the store writes all of it or nothing. The
-//! [`Feed`] reports changed records, also those that other replicas change.
+//! All changes of an operation and their events form one [`Changes`], of which the store writes everything or nothing.
+//! The [`Feed`] reports changed records, including the changes of other replicas.
 
 mod assessed;
 mod changes;

@@ -1,4 +1,4 @@
-//! Records that a change read. They must still be the same when the change is made.
+//! The records that the planning of a change has read. The commit requires that they are unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,9 +11,10 @@ use super::newer::NewerDocument;
 use super::record::{Record, Stored, decode, reports_of};
 use super::{Changes, Filter, Key, ReportKinds, Reports, Row, Step, Store, StoreError};
 
-/// Reads records: [`Records`](super::Records) for views, a [`ReadSet`] for changes.
+/// Reads records: [`Records`](super::Records) for requests that change nothing, a [`ReadSet`] for the planning of a
+/// change.
 pub trait Reader: Sync {
-    /// Returns a record, even if it is deleted.
+    /// Returns the record with the given parent and id, even if it is deleted.
     fn find<R: Record>(
         &self,
         parent: Option<Uuid>,
@@ -27,30 +28,30 @@ pub trait Reader: Sync {
     ) -> impl Future<Output = Result<Vec<Stored<R>>, StoreError>> + Send;
 }
 
-/// The reads of one attempt at a change.
+/// The records that one attempt to plan a change has read.
 ///
-/// The commit requires that each record that was read still has the generation that was read, and that each record that
-/// was not found still does not exist. So decisions that rest on several records hold when the change is made: two
-/// changes cannot both decide on records that the other one writes.
+/// The commit requires that each record still has the generation it was read with, and that each missing record still
+/// does not exist. So a decision that depends on several records is still valid at the commit: two changes cannot both
+/// decide on records that the other change writes.
 ///
-/// Lists are covered record by record. A record that another change adds to a list is not noticed. If the decision
-/// depends on that, both changes must write or require one common record, or the change must require that no record
-/// matches the filter.
+/// A list is protected record by record, so a record that another change adds to the list is not detected. If the
+/// decision depends on that, both changes must write or require a common record, or the change must require that no
+/// record matches the filter.
 ///
-/// Clones are the same set.
+/// Clones share the same records.
 #[derive(Clone, Debug)]
 pub struct ReadSet {
     store: Arc<dyn Store>,
     check_ins: Arc<PendingCheckIns>,
     reads: Arc<Mutex<BTreeMap<Key, ReadRecord>>>,
-    /// Whether a record changed between two reads.
+    /// Whether the generation of a record differed between two reads.
     overtaken: Arc<AtomicBool>,
 }
 
-/// A record at the time of its first read.
+/// The state of a record at its first read.
 #[derive(Clone, Debug)]
 struct ReadRecord {
-    /// 0 if the record does not exist.
+    /// The generation, or 0 if the record does not exist.
     generation: i64,
     is_deleted: bool,
     /// The MAC addresses of a host.
@@ -63,12 +64,12 @@ impl ReadSet {
         Self { store, check_ins, reads: Arc::default(), overtaken: Arc::default() }
     }
 
-    /// Returns reports of a host that was read from this set.
+    /// Returns reports of a host that was read through this set.
     ///
     /// # Errors
     ///
-    /// Returns an error if the database fails, or if a report is missing that the host names. If that is because
-    /// another change was faster, the change is planned again.
+    /// Returns an error if the database fails, or if a report that the host names is missing. If the reason is a
+    /// concurrent change, [`Records::change`](super::Records::change) plans the change again.
     pub async fn reports<R: Record>(
         &self,
         host: &Stored<R>,
@@ -79,19 +80,18 @@ impl ReadSet {
         match reports_of(&host.record, kinds, reports) {
             Ok(reports) => Ok(reports),
             Err(kind) => {
-                // This read notices if the host has changed.
+                // Reading the host again detects a concurrent change.
                 self.find::<R>(key.parent, key.id).await?;
                 Err(StoreError::MissingReport { key, kind })
             }
         }
     }
 
-    /// Returns `true` if a record changed between two reads: no plan from these reads can be committed.
+    /// Returns `true` if a record changed between two reads. A plan from such reads cannot be committed.
     pub(super) fn is_overtaken(&self) -> bool {
         self.overtaken.load(Ordering::Acquire)
     }
 
-    /// Returns the keys of the records that were read.
     pub(super) fn keys(&self) -> Vec<Key> {
         self.reads.lock().unwrap_or_else(PoisonError::into_inner).keys().copied().collect()
     }
@@ -117,8 +117,8 @@ impl ReadSet {
         }
     }
 
-    /// Adds the requirements for all reads to the steps of a change, and removes what is implied by them. Fields of
-    /// newer releases are added to the documents that replace theirs.
+    /// Adds a requirement for every record read and drops requirements that another step implies. Also copies fields
+    /// that only newer releases support into the replacing documents.
     pub(super) fn guard(&self, mut changes: Changes) -> Result<Changes, StoreError> {
         let reads = std::mem::take(&mut *self.reads.lock().unwrap_or_else(PoisonError::into_inner));
         changes.steps.retain(|step| match step {

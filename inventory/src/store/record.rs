@@ -1,4 +1,4 @@
-//! Types that are stored as records, and the conversion from and to rows.
+//! Types that the store keeps as records, and their conversion from and to rows.
 
 use std::fmt::Debug;
 
@@ -9,64 +9,65 @@ use uuid::Uuid;
 use super::check_ins::PendingCheckIns;
 use super::{Columns, Key, Kind, ReportKind, ReportKinds, Reports, Row, StoreError, counted_size};
 
-/// A type that is stored as a record.
+/// A type whose values are stored as records.
 pub trait Record: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + 'static {
-    /// The kind.
+    /// The kind of record, which selects its rows in the database.
     const KIND: Kind;
 
-    /// Returns the id.
+    /// Returns the id, which is unique among the records of this kind and parent.
     fn id(&self) -> Uuid;
 
-    /// Returns the id of the parent record.
+    /// Returns the id of the parent record: the infra-env of a host. Other records have no parent.
     fn parent(&self) -> Option<Uuid> {
         None
     }
 
-    /// Returns the parts that the database can search. `macs` is always set.
+    /// Returns the values of the searchable columns. Implementations must set `macs`.
     fn columns(&self) -> Columns {
         Columns::default()
     }
 
-    /// Takes over the parts that change without the document.
+    /// Sets the fields that the database updates without the document, such as the time of the last check-in.
     fn set_columns(&mut self, _columns: &Columns) {}
 
-    /// Returns the length of the reports that it names, in bytes. They are stored apart from the record.
+    /// Returns the total length in bytes of the reports that the record names. Reports are stored apart from the
+    /// record.
     fn reports_len(&self) -> usize {
         0
     }
 
-    /// Returns `true` if a report of this kind is stored with it.
+    /// Returns `true` if the record names a stored report of this kind.
     fn has_report(&self, _kind: ReportKind) -> bool {
         false
     }
 
-    /// Returns the key.
+    /// Returns the key of the record's row.
     fn key(&self) -> Key {
         Key { kind: Self::KIND, parent: self.parent(), id: self.id() }
     }
 }
 
-/// A record with its generation.
+/// A record as read from the database, with its generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored<R> {
-    /// The record.
+    /// The decoded document, with the fields that have columns of their own.
     pub record: R,
-    /// The generation.
+    /// The generation at the time of the read. [`Change::replace`](super::Change::replace) requires it.
     pub generation: i64,
-    /// The [counted size](counted_size) of the document and the reports.
+    /// The [counted size](counted_size) of the document and the reports, in bytes.
     pub size: u64,
 }
 
 /// Consecutive records of a list, with their reports if they are hosts.
 pub type RecordPage<R> = Vec<(Stored<R>, Reports)>;
 
-/// Returns those of a host's reports that its document names, and those that no document names. A release that does not
-/// know a kind leaves its report behind when it removes the name.
+/// Returns the reports that the host's document names and the reports of kinds that no document names. Other reports
+/// are dropped: a release that does not support a kind leaves the report behind when it removes the name.
 ///
 /// # Errors
 ///
-/// Returns the kind of a report of these kinds that the host names but that was not found. A summary may be missing,
-/// because it can be made from the other reports.
+/// Returns the kind of a report that the host names but `reports` does not contain. A summary may be missing, because
+/// it can be computed from the other reports.
 pub(super) fn reports_of(
     host: &impl Record,
     kinds: ReportKinds,
@@ -84,12 +85,12 @@ pub(super) fn reports_of(
 pub(super) fn encode<R: Record>(record: &R, generation: i64) -> Result<Row, StoreError> {
     let key = record.key();
     let document = serde_json::to_string(record).map_err(|source| StoreError::Unwritable { key, source })?;
-    // Longer reports than the largest number exceed every bound.
+    // If the conversion saturates, the length exceeds every bound.
     let reports_len = Some(u64::try_from(record.reports_len()).unwrap_or(u64::MAX));
     Ok(Row { columns: record.columns(), generation, reports_len, ..Row::new(key, document) })
 }
 
-/// Converts a row into a record. All reports of these kinds that the record names must be present.
+/// Converts a row into a record. `reports` must contain all reports of these kinds that the record names.
 pub(super) fn decode_with_reports<R: Record>(
     (mut row, reports): (Row, Reports),
     kinds: ReportKinds,
@@ -102,7 +103,7 @@ pub(super) fn decode_with_reports<R: Record>(
     }
 }
 
-/// Converts a row into a record, after its columns are set to the latest check-in.
+/// Updates the columns of a row to the latest check-in, and converts the row into a record.
 pub(super) fn decode<R: Record>(row: &mut Row, check_ins: &PendingCheckIns) -> Result<Stored<R>, StoreError> {
     if R::KIND == Kind::Host {
         check_ins.apply_to(row);

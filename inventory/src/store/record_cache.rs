@@ -1,7 +1,7 @@
-//! A cache of records that are read many times per second and rarely change.
+//! A cache of records for reads that are frequent while changes are rare.
 //!
-//! The change feed drops a record from the cache when it changes. Check-ins are not changes: a cached host has an old
-//! check-in time.
+//! The change feed drops a record from the cache when the record changes. Check-ins are not changes, so the check-in
+//! time of a cached host may be old.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,60 +12,62 @@ use lru::LruCache;
 
 use super::{ChangeKind, Contact, Feed, FeedCache, Key, Record, RecordChange, Records, StoreError, Stored};
 
-/// How long a cached record is valid while changes of other processes are not reported.
+/// How long a cached record is valid while the feed does not report the changes of other processes.
 const FRESH: Duration = Duration::from_millis(500);
-/// The most bytes of all documents in a cache. 20,000 usual hosts have half of that. Agents decide how long the
-/// documents of hosts are.
+/// Maximum total length of the documents in a cache, in bytes. Agents determine the length of host documents. 20,000
+/// typical hosts need half of the limit.
 const MAX_BYTES: usize = 128 << 20;
-/// Maximum number of records that one check of the feed compares with the database. The next check continues after them.
+/// Maximum number of records that one check of the feed compares with the database. The next check continues with the
+/// records after them.
 const MAX_COMPARED: usize = 2048;
 
-/// A record in a cache.
+/// A record in a cache, or one that has left it.
 #[derive(Debug)]
 pub struct CachedRecord<R> {
     record: Arc<R>,
     generation: i64,
-    /// The length of its document in bytes.
+    /// The length of the record's document in bytes.
     len: usize,
-    /// Whether the record has changed since it was read, or has left the cache: its changes are then not noticed.
+    /// Whether the record has changed since it was read or has left the cache. The feed does not report changes of
+    /// records outside the cache.
     is_outdated: AtomicBool,
-    /// When the database last returned this generation.
+    /// When the database last confirmed this generation.
     checked: CheckTime,
-    /// The connection of the feed that was listening at that time.
+    /// The [number](Feed::listening_since) of the feed's connection at that time.
     listening_since: AtomicU64,
 }
 
 impl<R> CachedRecord<R> {
-    /// Returns the record.
+    /// Returns the record as it was read.
     #[must_use]
     pub fn record(&self) -> &Arc<R> {
         &self.record
     }
 
-    /// Returns the generation.
+    /// Returns the generation of the record as it was read.
     #[must_use]
     pub fn generation(&self) -> i64 {
         self.generation
     }
 
-    /// Returns `true` if the record may have changed: its change was reported, or it has left the cache.
+    /// Returns `true` if the record may have changed: the feed reported a change, or the record has left the cache.
     #[must_use]
     pub(crate) fn is_outdated(&self) -> bool {
         self.is_outdated.load(Ordering::Acquire)
     }
 
-    /// Returns the time since the database last returned this generation.
+    /// Returns the time since the database last confirmed this generation.
     pub(crate) fn age(&self) -> Duration {
         self.checked.elapsed()
     }
 
-    /// Returns `true` if the record is known to be current. While the database is unreachable or unusable, a record
-    /// counts as current for a grace period.
+    /// Returns `true` if the record is current. While the database is unreachable or unusable, a record counts as
+    /// current for `outage_grace`.
     #[must_use]
     pub(crate) fn is_current(&self, feed: &Feed, outage_grace: Duration) -> bool {
         !self.is_outdated()
             && match feed.contact() {
-                // Notifications may have been lost before the feed listened.
+                // Notifications may have been lost before the feed's connection began to listen.
                 Contact::Connected => self.listening_since.load(Ordering::Acquire) == feed.listening_since(),
                 Contact::Polling => self.age() < FRESH,
                 Contact::Reconnecting | Contact::Unusable | Contact::Unreachable => {
@@ -75,11 +77,11 @@ impl<R> CachedRecord<R> {
     }
 }
 
-/// A time that can be moved without a lock.
+/// A time that can be moved forward without a lock.
 #[derive(Debug)]
 struct CheckTime {
     first: Instant,
-    /// Microseconds after `first`.
+    /// The time, in microseconds after `first`.
     micros: AtomicU64,
 }
 
@@ -103,12 +105,12 @@ impl CheckTime {
 #[derive(Debug)]
 pub(crate) enum CacheEntry<R> {
     Present(Arc<CachedRecord<R>>),
-    /// The record was removed while it was in the cache.
+    /// The record was in the cache when it was removed.
     Removed,
 }
 
 impl<R> CacheEntry<R> {
-    /// Marks the record as outdated, because the entry leaves the cache.
+    /// Marks the record as outdated when its entry leaves the cache.
     fn mark_outdated(&self) {
         if let Self::Present(cached) = self {
             cached.is_outdated.store(true, Ordering::Release);
@@ -132,7 +134,7 @@ impl<R> Clone for CacheEntry<R> {
     }
 }
 
-/// A cache that the change feed keeps current.
+/// A cache of records that the change feed keeps current.
 #[derive(Debug)]
 pub(crate) struct RecordCache<R>(Arc<SharedCache<R>>);
 
@@ -142,19 +144,19 @@ struct SharedCache<R>(Mutex<CacheContent<R>>);
 #[derive(Debug)]
 struct CacheContent<R> {
     records: LruCache<Key, CacheEntry<R>>,
-    /// The length of all documents in bytes.
+    /// The total length of the documents in bytes.
     bytes: usize,
     max_bytes: usize,
-    /// The reads in progress.
+    /// The reads in progress. Each flag is set if the record changes during the read.
     reads: Vec<(Key, Weak<AtomicBool>)>,
-    /// The last key of the latest check of the feed.
+    /// The last key that the feed has compared, or `None` to start with the first key.
     compared_until: Option<Key>,
 }
 
 impl<R> SharedCache<R> {
     fn with_content<T>(&self, use_it: impl FnOnce(&mut CacheContent<R>) -> T) -> T {
         let mut content = self.0.lock().unwrap_or_else(|poisoned| {
-            // A panic may have left the map half-changed. Its records are read again.
+            // A panic may have left the content inconsistent. The records are read again.
             let mut content = poisoned.into_inner();
             content.drop_all();
             self.0.clear_poison();
@@ -165,7 +167,7 @@ impl<R> SharedCache<R> {
 }
 
 impl<R> CacheContent<R> {
-    /// Begins a read of a record. If the record changes before the result is kept, the returned flag is set.
+    /// Registers a read of a record. The returned flag is set if the record changes before the result is stored.
     fn begin_read(&mut self, key: Key) -> Arc<AtomicBool> {
         let is_overtaken = Arc::new(AtomicBool::new(false));
         self.reads.retain(|(_, read)| read.strong_count() > 0);
@@ -173,8 +175,8 @@ impl<R> CacheContent<R> {
         is_overtaken
     }
 
-    /// Keeps the result of a read. If the same generation is in the cache already, it stays, and with it all that was
-    /// made from it.
+    /// Stores the result of a read. If the cache already has the same generation, that entry stays, and with it
+    /// everything derived from it.
     fn keep(&mut self, key: Key, read: CachedRecord<R>, read_at: Instant) -> Arc<CachedRecord<R>> {
         if let Some(CacheEntry::Present(kept)) = self.records.get(&key)
             && kept.generation == read.generation
@@ -188,11 +190,11 @@ impl<R> CacheContent<R> {
         read
     }
 
-    /// Adds an entry, or replaces the one with the same key. Entries that were not used for the longest time make room
-    /// for it. The last entry stays, however long its document is.
+    /// Adds an entry, or replaces the entry with the same key. The least recently used entries are removed to make
+    /// room. The last entry stays, regardless of its length.
     fn put(&mut self, key: Key, entry: CacheEntry<R>) {
         self.bytes = self.bytes.saturating_add(entry.len());
-        // The entry with the same key or, in a full cache, the least recently used one.
+        // `push` returns the entry with the same key or, if the cache is full, the least recently used entry.
         let pushed_out = self.records.push(key, entry);
         self.forget(pushed_out.map(|(_, entry)| entry));
         while self.bytes > self.max_bytes
@@ -208,7 +210,7 @@ impl<R> CacheContent<R> {
         self.forget(removed);
     }
 
-    /// Accounts for an entry that has left the cache.
+    /// Marks a removed entry as outdated and subtracts its length.
     fn forget(&mut self, entry: Option<CacheEntry<R>>) {
         if let Some(entry) = entry {
             entry.mark_outdated();
@@ -224,7 +226,7 @@ impl<R> CacheContent<R> {
             }
         }
         match self.records.peek(&key) {
-            // The notification of a change that was reported before.
+            // This change has been reported before.
             Some(CacheEntry::Present(kept))
                 if change.kind == ChangeKind::Written && kept.generation == change.generation => {}
             Some(CacheEntry::Present(_)) => {
@@ -251,7 +253,7 @@ impl<R> CacheContent<R> {
         self.bytes = 0;
     }
 
-    /// Returns the next records to compare with the database, in the order of their keys.
+    /// Returns the next cached records for the feed to compare with the database, in key order.
     fn next_compared(&mut self) -> Vec<(Key, i64)> {
         let after = self.compared_until;
         let present = self.records.iter().filter_map(|(key, entry)| match entry {
@@ -287,7 +289,7 @@ impl<R: Record> FeedCache for SharedCache<R> {
 }
 
 impl<R: Record> RecordCache<R> {
-    /// Returns a cache of at most `capacity` records that the feed of a store keeps current.
+    /// Returns a cache of at most `capacity` records, which `feed` keeps current.
     pub(crate) fn on_feed(feed: &Feed, capacity: NonZero<usize>) -> Self {
         Self::with_max_bytes(feed, capacity, MAX_BYTES)
     }
@@ -306,12 +308,12 @@ impl<R: Record> RecordCache<R> {
         Self(shared)
     }
 
-    /// Returns the cached state of a record, which may be outdated.
+    /// Returns the cache entry of a record, which may be outdated.
     pub(crate) fn find(&self, key: Key) -> Option<CacheEntry<R>> {
         self.0.with_content(|content| content.records.get(&key).cloned())
     }
 
-    /// Returns a cached record that is known to be current.
+    /// Returns a cached record if it is current.
     pub(crate) fn current(&self, key: Key, feed: &Feed) -> Option<Arc<CachedRecord<R>>> {
         match self.find(key) {
             Some(CacheEntry::Present(cached)) if cached.is_current(feed, Duration::ZERO) => Some(cached),
@@ -319,7 +321,7 @@ impl<R: Record> RecordCache<R> {
         }
     }
 
-    /// Reads a record from the database into the cache.
+    /// Reads a record from the database and stores it in the cache.
     ///
     /// # Errors
     ///
@@ -344,7 +346,7 @@ impl<R: Record> RecordCache<R> {
             listening_since: AtomicU64::new(listening_since),
         };
         let kept = self.0.with_content(|content| {
-            // Checked under the lock: a change that follows finds the record in the cache.
+            // The check is under the lock, so a later change finds the record in the cache.
             if is_overtaken.load(Ordering::Acquire) || feed.listening_since() != listening_since {
                 read.is_outdated.store(true, Ordering::Release);
                 return Arc::new(read);
@@ -479,13 +481,13 @@ mod tests {
             counters.push(fixture.add().await);
         }
         let bytes = || fixture.cache.0.with_content(|content| content.bytes);
-        // Looking for a record is a use of it, so the first of these is the least recently used one.
+        // `current` counts as a use, so the first cached record becomes the least recently used one.
         let cached = || counters.iter().map(|counter| fixture.current(counter).is_some()).collect::<Vec<_>>();
         for counter in &counters[..4] {
             fixture.read(counter).await;
         }
         assert_eq!((cached(), bytes()), (vec![false, true, true, true, false], 3 * len));
-        // A slightly longer record takes the room of two others.
+        // A slightly longer record takes the space of two others.
         fixture.set_count(&counters[4], 10).await;
         fixture.read(&counters[4]).await;
         assert_eq!((cached(), bytes()), (vec![false, false, false, true, true], 2 * len + 1));
@@ -526,7 +528,8 @@ mod tests {
         assert!(fixture.current(&other).is_none());
     }
 
-    /// Images are made from a record that they hold. The feed changes only records in the cache.
+    /// The generator of an image holds the record that it started with. After the record leaves the cache, the feed
+    /// reports no changes of it, so it must count as outdated.
     #[tokio::test]
     async fn record_that_leaves_the_cache_is_outdated() {
         for fixture in [Fixture::new(1).await, Fixture::with_max_bytes(10, 1).await] {

@@ -1,4 +1,4 @@
-//! Typed records: reading, changing and writing them with generations.
+//! Reading and changing typed records, with retries if changes conflict.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::{
 use crate::error::Error;
 use crate::event::Event;
 
-/// The records of a store.
+/// Typed access to the records of a store.
 #[derive(Clone, Debug)]
 pub struct Records {
     store: Arc<dyn Store>,
@@ -29,38 +29,39 @@ pub struct Records {
     check_ins: Arc<PendingCheckIns>,
 }
 
-/// Maximum number of check-ins that one transaction stores. It locks their hosts.
+/// Maximum number of check-ins to store in one transaction, which locks their hosts.
 const CHECK_INS_PER_BATCH: usize = 500;
 
-/// Maximum number of reports that one transaction rewrites. It locks their hosts.
+/// Maximum number of reports to rewrite in one transaction, which locks their hosts.
 const REPORTS_PER_BATCH: usize = 500;
 
-/// Length of the reports after which a batch ends, in bytes. A transaction keeps all of them in memory.
+/// Total length of reports, in bytes, at which a batch ends. A transaction keeps all its reports in memory.
 const REPORT_BYTES_PER_BATCH: usize = 8 << 20;
 
-/// Attempts that take no locks. After these, a change locks the keys of its last attempt in this process.
+/// Number of attempts without locks. In later attempts, a change locks the keys of its earlier attempts in this
+/// process.
 const OPTIMISTIC_ATTEMPTS: u64 = 2;
 
-/// Attempts after which a change also reserves its records in the database, against other processes.
+/// Number of attempts after which a change also locks its records in the database, against other processes.
 const LOCAL_ATTEMPTS: u64 = 5;
 
-/// Attempts before a change fails.
+/// Maximum number of attempts of a change.
 const MAX_ATTEMPTS: u64 = 100;
 
 impl Records {
-    /// Returns the records of a store.
+    /// Returns typed access to the records of `store`.
     #[must_use]
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self { store, locks: KeyLocks::default(), check_ins: Arc::default() }
     }
 
-    /// Returns the store.
+    /// Returns the underlying store.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
-    /// Returns a record, even if it is deleted.
+    /// Returns the record with the given key, even if it is deleted.
     ///
     /// # Errors
     ///
@@ -74,7 +75,7 @@ impl Records {
         Ok(found.map(|(stored, _)| stored))
     }
 
-    /// Returns a record, even if it is deleted, with the length of its document in bytes.
+    /// Returns the record with the given key, even if it is deleted, and the length of its document in bytes.
     pub(super) async fn find_with_len<R: Record>(
         &self,
         key: Key,
@@ -93,19 +94,19 @@ impl Records {
         self.store.list(filter).await?.iter_mut().map(|row| decode(row, &self.check_ins)).collect()
     }
 
-    /// Returns a stream of the records that match a filter, in the order of their creation. The stream reads them page
-    /// by page: records that are added or removed in the meantime may be missing or included.
+    /// Returns a stream of the records that match a filter, in the order of their creation. The stream reads page by
+    /// page, so records that are added or removed meanwhile may or may not be included.
     pub fn stream<R: Record>(&self, filter: Filter) -> BoxStream<'static, Result<Stored<R>, StoreError>> {
         self.stream_with_reports(PageQuery::first(filter)).map_ok(|(stored, _)| stored).boxed()
     }
 
-    /// Returns such a stream that starts where the query does, has as many records as its limit allows, and includes
-    /// the reports of hosts. A host and its reports are from the same change.
+    /// Returns a stream of the records that `query` selects, with the reports of hosts. A host and its reports are from
+    /// the same change.
     pub fn stream_with_reports<R: Record>(
         &self,
         query: PageQuery,
     ) -> BoxStream<'static, Result<(Stored<R>, Reports), StoreError>> {
-        // Records are decoded one by one: a client that reads slowly keeps only the rows of a page in memory.
+        // Records are decoded one by one, so a slow client keeps only the undecoded rows of a page in memory.
         let (check_ins, kinds) = (Arc::clone(&self.check_ins), query.reports);
         let pages = self.row_pages(query).map_ok(move |page| {
             let check_ins = Arc::clone(&check_ins);
@@ -114,8 +115,8 @@ impl Records {
         pages.try_flatten().boxed()
     }
 
-    /// Returns the same records page by page. The next page is read only when the reader asks for it, so a reader that
-    /// stops between two pages holds no database connection.
+    /// Returns the records that `query` selects, page by page, with the reports of hosts. The next page is read only
+    /// when the reader asks for it, so a reader that stops between two pages holds no database connection.
     pub fn pages_with_reports<R: Record>(
         &self,
         query: PageQuery,
@@ -139,7 +140,7 @@ impl Records {
                 let RowPage { rows, mut reports, next } = store.page(query).await?;
                 let limit = query.limit.map(|limit| limit.saturating_sub(rows.len() as u64));
                 let next = next.filter(|_| limit != Some(0));
-                // Hosts that have sent no reports are absent.
+                // `reports` has no entry for a host without reports.
                 let page = rows.into_iter().map(|row| {
                     let reports = reports.remove(&row.key).unwrap_or_default();
                     (row, reports)
@@ -149,7 +150,7 @@ impl Records {
         })
     }
 
-    /// Returns reports of a host.
+    /// Returns the stored reports of a host that have one of `kinds`.
     ///
     /// # Errors
     ///
@@ -158,7 +159,8 @@ impl Records {
         self.store.reports(host, kinds).await
     }
 
-    /// Returns the numbers of hosts of these clusters, by cluster, status, and whether they are deleted.
+    /// Returns the numbers of hosts in these clusters. Each number covers one cluster, one status, and either deleted
+    /// or other hosts.
     ///
     /// # Errors
     ///
@@ -167,8 +169,8 @@ impl Records {
         self.store.host_counts(clusters).await
     }
 
-    /// Returns the hosts in a status whose last check-in was before a time, including check-ins that are not stored
-    /// yet. Returns at most `most` of them, the longest silent first.
+    /// Returns at most `most` hosts in a status whose last check-in was before a time, the longest silent first.
+    /// Check-ins that are not stored yet count too.
     ///
     /// # Errors
     ///
@@ -184,7 +186,7 @@ impl Records {
         Ok(hosts)
     }
 
-    /// Returns the number of changes of a cluster's hosts: how often a host has joined or left it.
+    /// Returns how many times hosts have joined or left a cluster.
     ///
     /// # Errors
     ///
@@ -193,9 +195,9 @@ impl Records {
         self.store.membership(cluster).await
     }
 
-    /// Returns the clusters in some statuses whose assessment is missing, has another basis, or has seen another
-    /// [state](super::AssessedState) than the current one. Returns at most `most` of them, in the order of their creation,
-    /// without deleted clusters.
+    /// Returns at most `most` clusters in some statuses whose assessment is missing or outdated, in the order of their
+    /// creation. An assessment is outdated if its basis or its [state](super::AssessedState) differs from the current
+    /// one. Deleted clusters are left out.
     ///
     /// # Errors
     ///
@@ -209,7 +211,7 @@ impl Records {
         self.store.stale_clusters(statuses, basis, most).await
     }
 
-    /// Replaces the stored check-ins of hosts in some statuses that lie in the future by more than a tolerance.
+    /// Replaces stored check-ins that are later than `now` by more than a tolerance, for hosts in some statuses.
     ///
     /// # Errors
     ///
@@ -221,21 +223,21 @@ impl Records {
         tolerance: Duration,
     ) -> Result<(), StoreError> {
         let now = now.timestamp_micros();
-        // Nothing is after a limit beyond the calendar.
+        // If the conversion saturates, the limit is beyond the calendar and no check-in exceeds it.
         let tolerance = i64::try_from(tolerance.as_micros()).unwrap_or(i64::MAX);
         self.store
             .limit_check_ins(CheckInLimit { statuses, latest: now.saturating_add(tolerance), now })
             .await
     }
 
-    /// Adds a check-in to those that wait to be stored. Returns `true` if the caller must start a task that calls
-    /// [`store_check_ins`](Self::store_check_ins) until [`has_stored_all`](Self::has_stored_all).
+    /// Queues a check-in to be stored later. Returns `true` if the caller must start a task that calls
+    /// [`store_check_ins`](Self::store_check_ins) until [`has_stored_all`](Self::has_stored_all) returns `true`.
     pub(crate) fn add_check_in(&self, check_in: CheckIn) -> bool {
         self.store.metrics().add_check_in();
         self.check_ins.add(check_in)
     }
 
-    /// Stores the check-ins that wait for it. If that fails, they continue to wait.
+    /// Stores the queued check-ins. If that fails, they stay in the queue.
     ///
     /// # Errors
     ///
@@ -248,17 +250,18 @@ impl Records {
         Ok(())
     }
 
-    /// Returns `true` if the task that stores check-ins may end. The next check-in then starts another one.
+    /// Returns `true` if the task that stores check-ins may end because the queue is empty. The next check-in then
+    /// starts a new task.
     pub(crate) fn has_stored_all(&self) -> bool {
         self.check_ins.end_task()
     }
 
-    /// Reads the reports of a host that was read before. If the host has changed since then, returns its current state
-    /// with the reports. If it was removed, it has no reports.
+    /// Reads the reports of a host that the caller has read before. If the host has changed since then, returns its
+    /// current state with matching reports. If the host has been removed, returns no reports.
     ///
     /// # Errors
     ///
-    /// Returns an error if the database fails, or if a report is missing that the host names.
+    /// Returns an error if the database fails, or if a report that the host names is missing.
     pub async fn with_reports<R: Record>(
         &self,
         mut host: R,
@@ -267,7 +270,7 @@ impl Records {
         let key = host.key();
         let mut read_at = None;
         for _ in 0..MAX_ATTEMPTS {
-            // Another change may have added a report since the host was read.
+            // Another change may have added or removed reports since the host was read.
             let kind = match reports_of(&host, kinds, self.store.reports(key, kinds).await?) {
                 Ok(reports) => return Ok((host, reports)),
                 Err(kind) => kind,
@@ -284,13 +287,15 @@ impl Records {
         Err(StoreError::Contended)
     }
 
-    /// Makes the change that `plan` returns, and returns the value next to it. `plan` reads the records that it needs
-    /// through the [`ReadSet`]. If one of them changes before the commit, `plan` is called again, so it must have no
-    /// side effects. The same holds if a record changes between two reads of one plan, even if the plan fails.
+    /// Makes the change that `plan` returns, and returns the value next to it.
+    ///
+    /// `plan` reads the records that it needs through the [`ReadSet`]. It is called again if one of them changes before
+    /// the commit, or if a record changes between two reads, even if `plan` then returns an error. So it must have no
+    /// side effects.
     ///
     /// # Errors
     ///
-    /// Returns an error if `plan` does, if the database fails, or if other changes were faster in every attempt.
+    /// Returns an error if `plan` does, if the database fails, or if every attempt conflicts with another change.
     pub async fn change<T, F>(&self, plan: impl Fn(ReadSet) -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<(Change, T), Error>>,
@@ -298,12 +303,12 @@ impl Records {
         self.change_after(OPTIMISTIC_ATTEMPTS, BTreeSet::new(), plan).await
     }
 
-    /// Makes such a change of a record that usually has several changes at the same time. In this process, they are
-    /// planned one after the other.
+    /// Makes a change as [`change`](Self::change) does, for a record that often has several changes at the same time.
+    /// In this process, changes of the record are planned one after the other.
     ///
     /// # Errors
     ///
-    /// Returns an error as [`change`](Self::change) does.
+    /// Returns the same errors as [`change`](Self::change).
     pub async fn change_in_turn<T, F>(&self, key: Key, plan: impl Fn(ReadSet) -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<(Change, T), Error>>,
@@ -311,7 +316,8 @@ impl Records {
         self.change_after(0, BTreeSet::from([key]), plan).await
     }
 
-    /// Makes a change. After some attempts, it locks the keys of all attempts so far.
+    /// Makes a change. After `optimistic_attempts`, each attempt locks `contended` and the keys of all earlier
+    /// attempts.
     async fn change_after<T, F>(
         &self,
         optimistic_attempts: u64,
@@ -329,7 +335,7 @@ impl Records {
             let reads = ReadSet::new(Arc::clone(&self.store), Arc::clone(&self.check_ins));
             let planned = plan(reads.clone()).await;
             if reads.is_overtaken() {
-                // The plan, or its error, rests on different states of a record.
+                // The plan, or its error, is based on different states of one record.
                 self.store.metrics().add_retry();
                 drop((locked, reserved));
                 contended.extend(reads.keys());
@@ -363,15 +369,16 @@ impl Records {
         Err(StoreError::Contended.into())
     }
 
-    /// Replaces reports of hosts without their documents, as [`Step::RewriteReport`]: a report is skipped if its host
-    /// does not exist, is deleted, or has no report of this kind.
+    /// Replaces reports of hosts without writing the hosts, as [`Step::RewriteReport`] does. A report is skipped if its
+    /// host does not exist, is deleted, or has no report of this kind.
     ///
-    /// The reports are rewritten in several transactions. The limits of infra-envs are not checked, and the next change
-    /// of a host counts the lengths that its document has. So a new report must be about as long as the one before.
+    /// The reports are rewritten in several transactions. The limits of infra-envs are not checked, and the sizes of
+    /// hosts still count the old lengths until the next change of the host. So a new report must be about as long as
+    /// the old one.
     ///
     /// # Errors
     ///
-    /// Returns an error if the database fails. Some of the reports may be rewritten then.
+    /// Returns an error if the database fails. Some of the reports may have been rewritten.
     pub async fn put_reports(&self, batch: Vec<(Key, ReportKind, String)>) -> Result<(), StoreError> {
         for batch in report_batches(batch) {
             let steps = batch.into_iter().map(|(host, kind, report)| Step::RewriteReport(host, kind, report));
@@ -381,7 +388,7 @@ impl Records {
         Ok(())
     }
 
-    /// Stores an event that belongs to no change of a record.
+    /// Stores an event that is not part of a change of a record.
     ///
     /// # Errors
     ///
@@ -392,7 +399,7 @@ impl Records {
     }
 }
 
-/// Splits reports into batches for one transaction each.
+/// Splits reports into batches, one for each transaction.
 fn report_batches(reports: Vec<(Key, ReportKind, String)>) -> Vec<Vec<(Key, ReportKind, String)>> {
     let (mut batches, mut batch, mut bytes) = (Vec::new(), Vec::new(), 0_usize);
     for report in reports {
@@ -417,16 +424,16 @@ impl Reader for Records {
     }
 }
 
-/// A planned change of an operation.
+/// The planned changes of one operation, which the store makes together.
 #[derive(Debug, Default)]
 pub struct Change {
     changes: Changes,
-    /// The error to return if a bound would be exceeded.
+    /// The error to return if the commit fails with [`Outcome::OutOfBounds`].
     out_of_bounds: Option<Error>,
 }
 
 impl Change {
-    /// Returns an empty change.
+    /// Returns a change without steps and events.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -436,12 +443,12 @@ impl Change {
         self.changes.steps.is_empty() && self.changes.events.is_empty()
     }
 
-    /// Adds a new record. Its first generation is the current time in microseconds, so that it differs from all
-    /// generations of an earlier record with the same id. If this change removes that record, it is also larger.
+    /// Adds a new record. Its first generation is the current time in microseconds, so it differs from every generation
+    /// of an earlier record with the same id. If this change also removes that record, the new generation is larger.
     ///
     /// # Errors
     ///
-    /// Returns an error if the record cannot be written as JSON.
+    /// Returns an error if the record cannot be serialized as JSON.
     pub fn insert<R: Record>(&mut self, record: &R) -> Result<(), StoreError> {
         let key = record.key();
         let removed = self.changes.steps.iter().filter_map(|step| match step {
@@ -453,11 +460,12 @@ impl Change {
         Ok(())
     }
 
-    /// Replaces a record that was read at a generation. Returns its new [counted size](counted_size), with reports.
+    /// Replaces a record, which must still have the generation `read_at`. Returns the new [counted size](counted_size),
+    /// including reports.
     ///
     /// # Errors
     ///
-    /// Returns an error if the record cannot be written as JSON.
+    /// Returns an error if the record cannot be serialized as JSON.
     pub fn replace<R: Record>(&mut self, record: &R, read_at: i64) -> Result<u64, StoreError> {
         let row = encode(record, read_at.saturating_add(1))?;
         let size = counted_size(row.document.len().saturating_add(record.reports_len()));
@@ -465,61 +473,61 @@ impl Change {
         Ok(size)
     }
 
-    /// Removes a record.
+    /// Removes a record, which must still have the generation of `stored`.
     pub fn remove<R: Record>(&mut self, stored: &Stored<R>) {
         self.changes.steps.push(Step::Remove(stored.record.key(), stored.generation));
     }
 
-    /// Stores a report of a host. The change must also write the host, if the host [names](ReportKind::is_named_by_host)
-    /// reports of this kind.
+    /// Stores a report of a host. If the host [names](ReportKind::is_named_by_host) reports of this kind, the change
+    /// must also write the host.
     pub fn put_report<R: Record>(&mut self, host: &R, kind: ReportKind, report: String) {
         self.changes.steps.push(Step::PutReport(host.key(), kind, report));
     }
 
-    /// Removes a report of a host. The change must also write the host, if the host names reports of this kind.
+    /// Removes a report of a host. If the host names reports of this kind, the change must also write the host.
     pub fn remove_report<R: Record>(&mut self, host: &R, kind: ReportKind) {
         self.changes.steps.push(Step::RemoveReport(host.key(), kind));
     }
 
-    /// Stores the validation results of a host, without the host. They are skipped if the host does not exist or is
-    /// deleted.
+    /// Stores the validation results of a host without writing the host. The results are skipped if the host does not
+    /// exist or is deleted.
     pub fn put_results(&mut self, host: Key, results: String) {
         self.changes.steps.push(Step::PutReport(host, ReportKind::Results, results));
     }
 
-    /// Removes the validation results of a host, if it has any.
+    /// Removes the validation results of a host, if they exist.
     pub fn remove_results(&mut self, host: Key) {
         self.changes.steps.push(Step::RemoveReport(host, ReportKind::Results));
     }
 
-    /// Requires that a record exists when the change is made.
+    /// Requires that a record exists and is not deleted when the change is committed.
     pub fn require<R: Record>(&mut self, record: &R) {
         self.changes.steps.push(Step::Require(record.key()));
     }
 
-    /// Requires that a host has not checked in since a time, when the change is made. Must be called before
+    /// Requires that a host has not checked in since a time when the change is committed. Must be called before
     /// [`replace`](Self::replace).
     pub(crate) fn require_silent<R: Record>(&mut self, host: &R, since: DateTime<Utc>) {
         self.changes.steps.push(Step::RequireSilent(host.key(), since.timestamp_micros()));
     }
 
-    /// Requires that no host has joined or left the cluster since its membership was `changes`.
+    /// Requires that no host has joined or left the cluster since [`Records::membership`] returned `changes`.
     pub(crate) fn require_membership(&mut self, cluster: Uuid, changes: i64) {
         self.changes.steps.push(Step::RequireMembership(cluster, changes));
     }
 
-    /// Requires that no record matches the filter when the change is made.
+    /// Requires that no record matches the filter when the change is committed.
     pub(crate) fn require_none(&mut self, filter: Filter) {
         self.changes.steps.push(Step::RequireNone(filter));
     }
 
-    /// Requires that the records of a parent are within a bound. Otherwise the change fails with `refusal`.
+    /// Requires that the records of a parent stay within a bound. Otherwise the change fails with `refusal`.
     pub(crate) fn require_within(&mut self, bound: Bound, refusal: Error) {
         self.changes.steps.push(Step::RequireWithin(bound));
         self.out_of_bounds = Some(refusal);
     }
 
-    /// Adds an event.
+    /// Adds an event, which is stored together with the change.
     pub fn add_event(&mut self, event: Event) {
         self.changes.events.push(event);
     }

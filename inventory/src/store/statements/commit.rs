@@ -1,4 +1,7 @@
-//! Statements that make a change, within a transaction of the caller.
+//! Applies one change to the database, inside a transaction of the caller.
+//!
+//! The order is: lock and read the affected rows, check the requirements on single records, write records and reports,
+//! run the steps that address no single record, and insert the events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -12,21 +15,21 @@ use crate::event::Event;
 use crate::store::session::{Cells as _, Session, Statement};
 use crate::store::{Changes, Key, Outcome, RecordChange, Row, Step, StoreError};
 
-/// A change that is ready to be made.
+/// A change whose steps are sorted for locking, ready for [`apply`].
 #[derive(Debug, Default)]
 pub(in crate::store) struct Prepared {
-    /// The steps on single records, with their times, each of which is unique.
+    /// The steps that address one record each, sorted by its key. Each step has a unique timestamp in microseconds.
     steps: Vec<(i64, Step)>,
-    /// The steps that are not on single records. They run after all others.
-    others: Vec<Step>,
+    /// The steps that address no single record, such as [`Step::RequireNone`]. They run after all keyed steps.
+    unkeyed_steps: Vec<Step>,
     events: Vec<(i64, Event)>,
-    /// The changes of records, for the feed.
+    /// The changes to publish on the change feed after the commit.
     record_changes: Vec<RecordChange>,
-    /// Whether to test that the tables can be changed.
+    /// Whether [`apply`] first runs [`TEST_STATEMENTS`].
     is_test: bool,
 }
 
-/// Statements that need the right to read each table and to add rows to it, and that change nothing.
+/// Statements that need permission to read every table and to insert into it, but insert no rows.
 pub(in crate::store) const TEST_STATEMENTS: [&str; 7] = [
     "INSERT INTO records SELECT * FROM records WHERE 1 = 0",
     "INSERT INTO totals SELECT * FROM totals WHERE 1 = 0",
@@ -38,61 +41,64 @@ pub(in crate::store) const TEST_STATEMENTS: [&str; 7] = [
 ];
 
 impl Prepared {
-    /// Sorts the steps so that concurrent changes are safe.
+    /// Sorts the steps so that concurrent changes neither deadlock nor invalidate each other's requirements.
     ///
-    /// All changes lock first the records that may not exist, and then rows, both in the order of their keys, so that
-    /// no two of them wait for each other. Requirements without a key run last. A change that adds a record which
-    /// [`Step::RequireNone`] excludes requires a record that this change locks. So it has either added the record
-    /// before, or it waits for this change and is then overtaken.
+    /// Every change takes its locks in the same order, so that no two changes wait for each other: first the keys of
+    /// records that may not exist, then the existing rows, each group in key order.
+    ///
+    /// Steps without a key run last, so [`Step::RequireNone`] sees the effects of all other steps. A concurrent change
+    /// can insert a matching record only if it also requires a record that this change locks. So either the other
+    /// change is already committed, or it waits for this change and then conflicts with it.
     pub(in crate::store) fn new(changes: Changes) -> Result<Self, StoreError> {
         let mut times = unique_micros(changes.steps.len().saturating_add(changes.events.len()))..;
         let mut steps: Vec<_> =
             changes.steps.into_iter().zip(&mut times).map(|(step, time)| (time, step)).collect();
-        let others = steps.extract_if(.., |(_, step)| step.key().is_none());
-        let others = others.map(|(_, step)| step).collect();
+        let unkeyed_steps = steps.extract_if(.., |(_, step)| step.key().is_none());
+        let unkeyed_steps = unkeyed_steps.map(|(_, step)| step).collect();
         steps.sort_by_key(|(_, step)| step.key());
         for (_, step) in &steps {
-            check(step)?;
+            reject_nul(step)?;
         }
         let record_changes =
             steps.iter().flat_map(|(time, step)| RecordChange::from_step(step, *time)).collect();
         Ok(Self {
             steps,
-            others,
+            unkeyed_steps,
             events: times.zip(changes.events).collect(),
             record_changes,
             ..Self::default()
         })
     }
 
-    /// Returns a change that changes nothing, and fails if changes are impossible.
+    /// Returns a change without effects. Applying it fails if the tables cannot be changed.
     pub(in crate::store) fn testing() -> Self {
         Self { is_test: true, ..Self::default() }
     }
 
-    /// Returns the changes of records, for the feed.
     pub(in crate::store) fn record_changes(&self) -> &[RecordChange] {
         &self.record_changes
     }
 
-    /// Returns the records whose rows the steps depend on, in the order of their keys.
-    fn looked_up(&self) -> Vec<(Key, Lock)> {
+    /// Returns the keys of the rows that the steps read, in key order, each with the lock to take.
+    ///
+    /// Records that are only inserted are left out: they have no row, and the insertion itself detects an existing one.
+    fn keys_to_lock(&self) -> Vec<(Key, Lock)> {
         let mut keys: Vec<(Key, Lock)> = Vec::new();
         for steps in self.steps.chunk_by(|(_, one), (_, next)| one.key() == next.key()) {
-            let mut of_record = steps.iter().map(|(_, step)| step);
-            let Some(key) = of_record.clone().find_map(Step::key) else { continue };
-            if is_insertion(of_record.clone()) {
+            let mut record_steps = steps.iter().map(|(_, step)| step);
+            let Some(key) = record_steps.clone().find_map(Step::key) else { continue };
+            if is_insertion(record_steps.clone()) {
                 continue;
             }
-            let is_read = |step: &Step| {
+            let is_requirement = |step: &Step| {
                 matches!(step, Step::Require(_) | Step::RequireAt(..) | Step::RequireSilent(..))
             };
-            keys.push((key, if of_record.all(is_read) { Lock::Shared } else { Lock::Exclusive }));
+            keys.push((key, if record_steps.all(is_requirement) { Lock::Shared } else { Lock::Exclusive }));
         }
         keys
     }
 
-    /// Returns the records that may not exist, in the order of their keys.
+    /// Returns the keys of records that may not exist, in key order.
     fn absent_keys(&self) -> Vec<Key> {
         let mut keys: Vec<_> = self
             .steps
@@ -108,15 +114,15 @@ impl Prepared {
     }
 }
 
-/// Returns `true` if the steps only insert a record, with reports. The insertion finds out if the record exists.
+/// Returns `true` if the steps only insert a record and store or remove its reports.
 fn is_insertion<'a>(steps: impl Iterator<Item = &'a Step>) -> bool {
     let mut others = steps.filter(|step| !matches!(step, Step::PutReport(..) | Step::RemoveReport(..)));
     matches!((others.next(), others.next()), (Some(Step::Insert(_)), None))
 }
 
-/// Returns an error for a document with a NUL, which JSON must escape. PostgreSQL refuses NUL in any text, and some
-/// functions of SQLite end the text there.
-fn check(step: &Step) -> Result<(), StoreError> {
+/// Returns an error if the document of a step contains NUL. JSON must escape NUL, PostgreSQL rejects it in any text,
+/// and some SQLite functions treat it as the end of the text.
+fn reject_nul(step: &Step) -> Result<(), StoreError> {
     match step {
         Step::Insert(Row { key, document, .. })
         | Step::Replace(Row { key, document, .. })
@@ -130,21 +136,21 @@ fn check(step: &Step) -> Result<(), StoreError> {
     }
 }
 
-/// Reserves `count` timestamps in microseconds that are unique in this process. Returns the first, which is not before
-/// the current time.
+/// Reserves `count` consecutive timestamps, in microseconds, that are unique in this process. Returns the first one,
+/// which is not before the current time.
 pub(in crate::store) fn unique_micros(count: usize) -> i64 {
     static LAST: AtomicI64 = AtomicI64::new(0);
-    // Not the clock of the inventory: these numbers must increase even while the clock of a test stands still.
+    // Always the system clock: the numbers must increase even while a test stops the inventory's clock.
     let now = SystemClock.now().timestamp_micros();
-    // A change with more steps does not fit into memory.
+    // Never saturates: that many steps do not fit into memory.
     let count = i64::try_from(count).unwrap_or(i64::MAX);
     let first = |last: i64| last.saturating_add(1).max(now);
-    let taken = |last| Some(first(last).saturating_add(count));
-    let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken);
+    let reserve = |last| Some(first(last).saturating_add(count));
+    let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, reserve);
     first(last.unwrap_or_else(|last| last))
 }
 
-/// Makes a change. If the outcome is not [`Outcome::Done`], the caller must roll back the transaction.
+/// Runs the steps of a change. Unless the outcome is [`Outcome::Done`], the caller must roll back the transaction.
 pub(in crate::store) async fn apply<S: Session>(
     connection: &mut S,
     change: &Prepared,
@@ -156,7 +162,7 @@ pub(in crate::store) async fn apply<S: Session>(
     }
     if !change.steps.is_empty() {
         lock_absent(connection, &change.absent_keys()).await?;
-        let rows = look_up_all(connection, &change.looked_up()).await?;
+        let rows = look_up_all(connection, &change.keys_to_lock()).await?;
         let Some(mut effects) = Effects::evaluate(&change.steps, &rows) else {
             return Ok(Outcome::Overtaken);
         };
@@ -166,7 +172,7 @@ pub(in crate::store) async fn apply<S: Session>(
         write_totals(connection, &effects).await?;
         write_memberships(connection, &effects).await?;
     }
-    for step in &change.others {
+    for step in &change.unkeyed_steps {
         let outcome = run(connection, step).await?;
         if outcome != Outcome::Done {
             return Ok(outcome);
@@ -178,22 +184,21 @@ pub(in crate::store) async fn apply<S: Session>(
     Ok(Outcome::Done)
 }
 
-/// Reads and locks the rows of records, in the order of their keys. Consecutive keys with the same lock are one
-/// statement.
+/// Reads and locks rows in key order. Consecutive keys with the same lock share one statement.
 async fn look_up_all(
     connection: &mut impl Session,
     keys: &[(Key, Lock)],
 ) -> Result<BTreeMap<Key, CurrentRow>, sqlx::Error> {
     let mut rows = BTreeMap::new();
-    for run in keys.chunk_by(|(_, one), (_, next)| one == next) {
-        let Some((_, lock)) = run.first() else { continue };
-        let keys: Vec<_> = run.iter().map(|(key, _)| *key).collect();
+    for batch in keys.chunk_by(|(_, one), (_, next)| one == next) {
+        let Some((_, lock)) = batch.first() else { continue };
+        let keys: Vec<_> = batch.iter().map(|(key, _)| *key).collect();
         rows.extend(look_up(connection, &keys, *lock).await?);
     }
     Ok(rows)
 }
 
-/// Locks records until the transaction ends, as a change that writes all of them does. Works in PostgreSQL only.
+/// Locks records until the transaction ends, like a change that writes all of them. SQLite needs no such locks.
 pub(in crate::store) async fn lock(
     connection: &mut impl Session,
     keys: &BTreeSet<Key>,
@@ -203,7 +208,7 @@ pub(in crate::store) async fn lock(
     look_up(connection, &keys, Lock::Exclusive).await.map(drop)
 }
 
-/// Runs a step that is not on a single record.
+/// Runs a step that addresses no single record.
 async fn run<S: Session>(connection: &mut S, step: &Step) -> Result<Outcome, sqlx::Error> {
     match step {
         Step::RequireNone(filter) if connection.has_row(select_any(*filter)).await? => {
@@ -244,16 +249,16 @@ mod tests {
     use crate::store::session::statement_count;
     use crate::store::{Kind, ReportKind, SqlStore, Store as _};
 
-    /// Makes a change on a connection, and returns the number of its statements.
+    /// Applies a change and returns the number of SQL statements that it ran.
     async fn count_statements(connection: &mut SqliteConnection, changes: Changes) -> usize {
         let change = Prepared::new(changes).unwrap();
-        let before = statement_count();
+        let previous = statement_count();
         assert_eq!(apply(connection, &change).await.unwrap(), Outcome::Done);
-        statement_count() - before
+        statement_count() - previous
     }
 
     #[tokio::test]
-    async fn change_of_500_hosts_is_a_few_statements() {
+    async fn change_of_500_hosts_runs_few_statements() {
         let directory = TempDir::new().unwrap();
         let path = directory.path().join("kindling.db");
         SqlStore::open_file(&path).await.unwrap().close().await;
@@ -266,24 +271,26 @@ mod tests {
             row.columns.macs =
                 Some(BTreeSet::from([format!("52:54:00:00:{:02x}:{:02x}", number / 256, number % 256)]));
         }
-        let put = |row: &Row| Step::PutReport(row.key, ReportKind::Inventory, "{}".to_owned());
+        let put_inventory = |row: &Row| Step::PutReport(row.key, ReportKind::Inventory, "{}".to_owned());
         let event =
             |row: &Row| Event::new("changed", Severity::Info, row.key.id.to_string(), chrono::Utc::now());
         let events = || hosts.iter().map(event).collect();
-        let inserted = Changes { steps: hosts.iter().cloned().map(Step::Insert).collect(), events: events() };
-        // Rows, MAC addresses, totals and events.
-        assert_eq!(count_statements(&mut connection, inserted).await, 4);
+        let insertion =
+            Changes { steps: hosts.iter().cloned().map(Step::Insert).collect(), events: events() };
+        // One statement each for rows, MAC addresses, totals and events.
+        assert_eq!(count_statements(&mut connection, insertion).await, 4);
         let steps = hosts.iter().flat_map(|row| {
-            let replaced = Row { generation: 2, ..row.clone() };
-            [Step::Replace(replaced), put(row)]
+            let new_row = Row { generation: 2, ..row.clone() };
+            [Step::Replace(new_row), put_inventory(row)]
         });
-        let replaced = Changes { steps: steps.collect(), events: events() };
-        // One that reads the rows; totals stay the same, and old MAC addresses and reports are written.
-        assert_eq!(count_statements(&mut connection, replaced).await, 6);
-        let removed =
+        let replacement = Changes { steps: steps.collect(), events: events() };
+        // Reads the rows, then writes rows, reports and events, and deletes and inserts MAC addresses. The totals stay
+        // the same.
+        assert_eq!(count_statements(&mut connection, replacement).await, 6);
+        let removal =
             Changes { steps: hosts.iter().map(|row| Step::Remove(row.key, 2)).collect(), events: Vec::new() };
-        // Rows are read, and deleted with MAC addresses, reports and totals.
-        assert_eq!(count_statements(&mut connection, removed).await, 5);
+        // Reads the rows, then deletes rows, MAC addresses and reports, and updates the totals.
+        assert_eq!(count_statements(&mut connection, removal).await, 5);
         connection.close().await.unwrap();
     }
 }

@@ -1,7 +1,7 @@
-//! What the steps of a change do to the rows that they find.
+//! Computes which rows a change writes, from its steps and the current rows.
 //!
-//! All conditions of steps on single records are evaluated here, in memory, after their rows are read and locked. The
-//! result has at most one write for each row, so that a change of many records is a few statements.
+//! All requirements on single records are checked here, in memory, after the rows have been read and locked. The result
+//! has at most one write for each row, so a change of many records needs only a few statements.
 
 use std::borrow::Cow;
 use std::collections::btree_map::Entry;
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::store::{Key, Kind, ReportKind, Row, Step, counted_size};
 
-/// The parts of a stored row that the conditions and totals of a change depend on.
+/// The parts of a stored row that affect the requirements and totals of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CurrentRow {
     pub(super) generation: i64,
@@ -32,25 +32,26 @@ impl CurrentRow {
         }
     }
 
-    /// Returns the cluster that the row's host belongs to.
+    /// Returns the cluster of the row's host, or `None` if the host is deleted or in no cluster.
     fn membership(self) -> Option<Uuid> {
         self.cluster.filter(|_| !self.deleted)
     }
 
-    /// Returns what the row adds to the totals of its parent.
+    /// Returns the row's share of the totals of its parent.
     fn totals(self) -> Totals {
         Totals { records: if self.deleted { 0 } else { 1 }, bytes: self.size }
     }
 }
 
-/// Returns the counted size of a row, without reports whose length the writer does not know.
+/// Returns the counted size of a row in bytes. If the writer does not know the length of the reports, they are left
+/// out.
 pub(super) fn size_of(row: &Row) -> i64 {
-    // Longer reports than the largest number exceed every bound.
+    // If a conversion saturates, the size exceeds every bound.
     let reports = usize::try_from(row.reports_len.unwrap_or(0)).unwrap_or(usize::MAX);
     i64::try_from(counted_size(row.document.len().saturating_add(reports))).unwrap_or(i64::MAX)
 }
 
-/// The number of records that are not deleted, and the size of all, or a change of these.
+/// The number of records without deleted ones, and the total size of all records, or a difference of both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     pub(super) records: i64,
@@ -76,7 +77,7 @@ impl Totals {
 /// A row to write.
 #[derive(Debug)]
 enum Write<'a> {
-    /// With the time of its creation.
+    /// Inserts a row with its time of creation.
     Insert(i64, Cow<'a, Row>),
     Replace(Cow<'a, Row>),
 }
@@ -88,7 +89,7 @@ impl<'a> Write<'a> {
         }
     }
 
-    /// Returns the write that has the same effect as this one and a replacement after it.
+    /// Returns the write that combines this write with a later replacement of the row.
     fn replaced_by(self, row: &'a Row) -> Self {
         let columns = row.columns.clone().after(&self.row().columns);
         let row = Cow::Owned(Row { columns, ..row.clone() });
@@ -99,12 +100,12 @@ impl<'a> Write<'a> {
     }
 }
 
-/// The state of one record while the steps are evaluated.
+/// The state of one record during the evaluation of the steps.
 #[derive(Debug, Default)]
 struct RecordState<'a> {
     before: Option<CurrentRow>,
     now: Option<CurrentRow>,
-    /// Whether the row from before the change is deleted, and all stored reports and MAC addresses of a host.
+    /// Whether the change deletes the row that existed before, with all reports and MAC addresses of a host.
     is_removed: bool,
     write: Option<Write<'a>>,
 }
@@ -113,13 +114,13 @@ struct RecordState<'a> {
 #[derive(Clone, Copy, Debug)]
 enum ReportWrite<'a> {
     Put(&'a str),
-    /// Only if the host has a report of this kind.
+    /// Has an effect only if the host has a report of this kind.
     Rewrite(&'a str),
     Remove,
 }
 
 impl<'a> ReportWrite<'a> {
-    /// Returns the write that has the same effect as this one and a rewrite after it.
+    /// Returns the write that combines this write with a later rewrite of the report.
     fn rewritten_by(self, document: &'a str) -> Self {
         match self {
             Self::Put(_) => Self::Put(document),
@@ -131,27 +132,26 @@ impl<'a> ReportWrite<'a> {
 
 type ReportWrites<'a> = BTreeMap<(Key, ReportKind), ReportWrite<'a>>;
 
-/// The writes of a change.
+/// All writes of a change.
 #[derive(Debug, Default)]
 pub(super) struct Effects<'a> {
     pub(super) removed: Vec<Key>,
-    /// With the times of their creation.
+    /// Rows to insert, with their times of creation.
     pub(super) inserted: Vec<(i64, Cow<'a, Row>)>,
     pub(super) replaced: Vec<Cow<'a, Row>>,
     pub(super) put_reports: Vec<(Key, ReportKind, &'a str)>,
     pub(super) rewritten_reports: Vec<(Key, ReportKind, &'a str)>,
     pub(super) removed_reports: Vec<(Key, ReportKind)>,
-    /// The hosts whose sizes the database must count, with their sizes before.
+    /// The hosts whose sizes the database must compute, with their sizes before.
     pub(super) resized: BTreeMap<Key, i64>,
-    /// The changes of the totals of parents.
+    /// The differences to add to the totals of parents.
     pub(super) totals: BTreeMap<(Kind, Uuid), Totals>,
-    /// The clusters that hosts join or leave, with the number of these changes.
+    /// The clusters that hosts join or leave, with the number of joins and leaves.
     pub(super) memberships: BTreeMap<Uuid, i64>,
 }
 
 impl<'a> Effects<'a> {
-    /// Evaluates steps, each with the time of its creation, on the rows that exist. Returns `None` if a condition does
-    /// not hold.
+    /// Evaluates timestamped steps on the existing rows. Returns `None` if a requirement is not met.
     pub(super) fn evaluate(steps: &'a [(i64, Step)], rows: &BTreeMap<Key, CurrentRow>) -> Option<Self> {
         let mut records = BTreeMap::new();
         let mut reports = ReportWrites::new();
@@ -200,7 +200,7 @@ impl<'a> Effects<'a> {
         }
     }
 
-    /// Counts a host that has another cluster than before.
+    /// Counts a host that joins or leaves a cluster.
     fn add_membership(&mut self, before: Option<CurrentRow>, now: Option<CurrentRow>) {
         let [before, now] = [before, now].map(|row| row.and_then(CurrentRow::membership));
         if before == now {
@@ -212,7 +212,7 @@ impl<'a> Effects<'a> {
         }
     }
 
-    /// Adds the size of a host that the database has counted.
+    /// Adds the size of a host that the database has computed.
     pub(super) fn add_size(&mut self, host: Key, size: i64) {
         if let (Some(before), Some(parent)) = (self.resized.get(&host), host.parent) {
             let bytes = size.saturating_sub(*before);
@@ -226,7 +226,8 @@ impl<'a> Effects<'a> {
     }
 }
 
-/// Applies a step to the writes of reports. `is_present` says whether its record exists after it and is not deleted.
+/// Applies a step to the writes of reports. `is_present` is `true` if the host exists after the step and is not
+/// deleted.
 fn apply_to_reports<'a>(reports: &mut ReportWrites<'a>, step: &'a Step, is_present: bool) {
     match step {
         Step::PutReport(host, kind, document) if is_present || kind.is_named_by_host() => {
@@ -240,7 +241,7 @@ fn apply_to_reports<'a>(reports: &mut ReportWrites<'a>, step: &'a Step, is_prese
         Step::RemoveReport(host, kind) => {
             reports.insert((*host, *kind), ReportWrite::Remove);
         }
-        // All stored reports are removed with their host.
+        // The removal of a host removes all its stored reports.
         Step::Remove(key, _) => reports.retain(|(host, _), _| host != key),
         Step::Insert(row) | Step::Replace(row) if row.key.kind == Kind::Host && row.columns.deleted => {
             reports.extend(ReportKind::all_unnamed().map(|kind| ((row.key, kind), ReportWrite::Remove)));
@@ -249,8 +250,8 @@ fn apply_to_reports<'a>(reports: &mut ReportWrites<'a>, step: &'a Step, is_prese
     }
 }
 
-/// Returns the hosts whose reports change while the writer does not know the length of all their reports, with the
-/// sizes that are written or stored.
+/// Returns hosts whose reports change while the writer does not know the total length of the reports. Each has the size
+/// in the row to write, or else in the stored row.
 fn hosts_to_resize(
     records: &BTreeMap<Key, RecordState<'_>>,
     reports: &ReportWrites<'_>,
@@ -265,7 +266,7 @@ fn hosts_to_resize(
 }
 
 impl<'a> RecordState<'a> {
-    /// Evaluates a step on the record. Returns `None` if its condition does not hold.
+    /// Evaluates a step on the record. Returns `None` if its requirement is not met.
     fn apply(&mut self, step: &'a Step, made_at: i64) -> Option<()> {
         let holds = match step {
             Step::Insert(row) => {
@@ -296,7 +297,7 @@ impl<'a> RecordState<'a> {
                 self.now.is_some_and(|now| now.checked_in_at.is_none_or(|at| at < *since))
             }
             Step::PutReport(..) | Step::RewriteReport(..) | Step::RemoveReport(..) => true,
-            // They are not on single records.
+            // These steps address no single record.
             Step::RequireNone(_) | Step::RequireWithin(_) | Step::RequireMembership(..) => true,
             Step::StoreCheckIns(_) | Step::LimitCheckIns(_) | Step::ForgetEvents(_) => true,
         };
@@ -408,34 +409,34 @@ mod tests {
     #[test]
     fn host_is_resized_if_only_its_reports_change() {
         let rows = BTreeMap::from([(host(1), stored(1))]);
-        let put = |id| Step::PutReport(host(id), ReportKind::Inventory, "{}".to_owned());
-        let steps = [(1, put(1)), (2, put(2))];
+        let put_inventory = |id| Step::PutReport(host(id), ReportKind::Inventory, "{}".to_owned());
+        let steps = [(1, put_inventory(1)), (2, put_inventory(2))];
         let mut effects = Effects::evaluate(&steps, &rows).unwrap();
         assert_eq!(effects.resized, BTreeMap::from([(host(1), 4096)]));
         effects.add_size(host(1), 8192);
         assert_eq!(totals(&effects), Totals { records: 0, bytes: 4096 });
-        let steps = [(1, put(1)), (2, Step::Replace(row(1, 2)))];
+        let steps = [(1, put_inventory(1)), (2, Step::Replace(row(1, 2)))];
         assert!(Effects::evaluate(&steps, &rows).unwrap().resized.is_empty());
     }
 
     #[test]
     fn rewrite_follows_earlier_steps_on_the_report() {
         let kinds = [ReportKind::Inventory, ReportKind::Connectivity, ReportKind::NtpSources];
-        let [put, removed, rewritten] = kinds;
+        let [put_kind, removed_kind, rewritten_kind] = kinds;
         let rewrite = |id, kind, text: &str| Step::RewriteReport(host(id), kind, text.to_owned());
         let rows = BTreeMap::from([(host(1), stored(1))]);
         let steps = [
-            (1, Step::PutReport(host(1), put, "old".to_owned())),
-            (2, Step::RemoveReport(host(1), removed)),
-            (3, rewrite(1, rewritten, "old")),
-            (4, rewrite(1, put, "a")),
-            (5, rewrite(1, removed, "b")),
-            (6, rewrite(1, rewritten, "c")),
+            (1, Step::PutReport(host(1), put_kind, "old".to_owned())),
+            (2, Step::RemoveReport(host(1), removed_kind)),
+            (3, rewrite(1, rewritten_kind, "old")),
+            (4, rewrite(1, put_kind, "a")),
+            (5, rewrite(1, removed_kind, "b")),
+            (6, rewrite(1, rewritten_kind, "c")),
         ];
         let effects = Effects::evaluate(&steps, &rows).unwrap();
-        assert_eq!(effects.put_reports, [(host(1), put, "a")]);
-        assert_eq!(effects.removed_reports, [(host(1), removed)]);
-        assert_eq!(effects.rewritten_reports, [(host(1), rewritten, "c")]);
+        assert_eq!(effects.put_reports, [(host(1), put_kind, "a")]);
+        assert_eq!(effects.removed_reports, [(host(1), removed_kind)]);
+        assert_eq!(effects.rewritten_reports, [(host(1), rewritten_kind, "c")]);
         assert_eq!(effects.resized, BTreeMap::from([(host(1), 4096)]));
     }
 
@@ -446,9 +447,9 @@ mod tests {
         let mut deleted = row(1, 2);
         deleted.columns.deleted = true;
         let writes = |id| {
-            let put = |kind| Step::PutReport(host(id), kind, "{}".to_owned());
+            let put_report = |kind| Step::PutReport(host(id), kind, "{}".to_owned());
             let rewrite = Step::RewriteReport(host(id), ReportKind::Connectivity, "{}".to_owned());
-            [put(ReportKind::Results), rewrite]
+            [put_report(ReportKind::Results), rewrite]
         };
         let steps = [writes(1), writes(2), writes(3)].concat().into_iter().chain([Step::Replace(deleted)]);
         let steps: Vec<_> = (1..).zip(steps).collect();
@@ -456,7 +457,7 @@ mod tests {
         assert!(effects.put_reports.is_empty(), "{effects:?}");
         let rewritten: Vec<_> = effects.rewritten_reports.iter().map(|(host, ..)| *host).collect();
         assert_eq!(rewritten, [host(1)]);
-        // The deletion of the host removes its results.
+        // Deleting the host removes its validation results.
         assert_eq!(effects.removed_reports, [(host(1), ReportKind::Results)]);
         let effects = Effects::evaluate(&steps[..2], &rows).unwrap();
         assert_eq!(effects.put_reports, [(host(1), ReportKind::Results, "{}")]);
@@ -471,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_condition_has_no_effects() {
+    fn failed_requirement_has_no_effects() {
         let rows = BTreeMap::from([(host(1), CurrentRow { checked_in_at: Some(7), ..stored(2) })]);
         for step in [
             Step::Insert(row(1, 1)),

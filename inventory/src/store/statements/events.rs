@@ -1,4 +1,4 @@
-//! Statements that read and write events.
+//! Statements that list, insert and delete events.
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -8,27 +8,27 @@ use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::store::session::{Cells, Dialect, Statement, Value, ValueType};
 use crate::store::values::decode_error;
 
-/// Maximum number of events of a page.
+/// Maximum number of events in a page.
 const PAGE_EVENTS: u64 = 50;
-/// Maximum length of all texts of a page with more than one event, in bytes.
+/// Maximum total length of the texts in a page, in bytes. A page with a single event may exceed it.
 const PAGE_BYTES: u32 = 64 << 10;
 
-/// The columns of an [`Event`], and of its position.
+/// The columns of an [`Event`] and its [`EventPosition`].
 const COLUMNS: &str = "id, event_time, name, severity, category, cluster_id, host_id, infra_env_id, request_id, \
                        message, props";
 
-/// Replaces NUL, which PostgreSQL does not allow in texts. A message may quote client input that contains it.
+/// Replaces NUL, which PostgreSQL does not allow in text. Messages may quote client input that contains NUL.
 fn without_nul(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// Returns the form of a message for searches, which ignore case.
+/// Returns the lower-case form of a message that case-insensitive searches use.
 fn searchable_text(text: &str) -> String {
     without_nul(text).to_lowercase()
 }
 
-/// Returns a statement that inserts events, each with its `asked_at`. The id of an event starts with this number, which
-/// is unique in this process, so that events of the same time keep their order.
+/// Returns a statement that inserts events, each with its unique `asked_at` number. The id of an event starts with this
+/// number, so events with the same time keep their order.
 pub(super) fn insert(dialect: Dialect, events: &[(i64, Event)]) -> Result<Statement, sqlx::Error> {
     const INSERTED: [(&str, ValueType); 12] = [
         ("id", ValueType::Text),
@@ -68,7 +68,7 @@ pub(super) fn insert(dialect: Dialect, events: &[(i64, Event)]) -> Result<Statem
     Statement::over(dialect, &INSERTED, events.iter().map(values).collect(), &sql)
 }
 
-/// The conditions of a query, with their bound values.
+/// The conditions of an event query, with their bound values.
 #[derive(Debug)]
 pub(in crate::store) struct EventConditions {
     dialect: Dialect,
@@ -77,7 +77,7 @@ pub(in crate::store) struct EventConditions {
 }
 
 impl EventConditions {
-    /// Returns all conditions of a query except for severities.
+    /// Returns all conditions of a query except the severities.
     pub(in crate::store) fn from_query(query: &EventQuery, dialect: Dialect) -> Self {
         let mut all = Self { dialect, sql: String::new(), values: Vec::new() };
         if let Some(cluster) = query.cluster {
@@ -127,39 +127,42 @@ impl EventConditions {
         self.dialect.is_one_of(column, &name)
     }
 
-    /// Adds a condition on constants of this program, which need not be bound.
+    /// Adds a condition on a column that must equal one of `words`. The words are constants of this program, so they
+    /// need not be bound.
     fn and_one_of_ours(&mut self, column: &str, words: impl Iterator<Item = &'static str>) {
         let words: Vec<_> = words.map(|word| format!("'{word}'")).collect();
         self.add_condition(&format!("{column} IN ({})", words.join(", ")));
     }
 
-    /// Returns a statement whose text has only constants of this program. All other values are bound.
+    /// Returns a statement from the texts before and after the conditions. The SQL text contains only constants of this
+    /// program, and all other values are bound.
     fn query(&self, start: &str, end: &str) -> Statement {
         let query = Statement::composed(format!("{start}{}{end}", self.sql));
         self.values.iter().fold(query, |query, value| query.bind(value.clone()))
     }
 
-    /// Returns the statement for the number of events of each severity.
+    /// Returns a statement that counts the events of each severity.
     pub(in crate::store) fn count(&self) -> Statement {
         self.query("SELECT severity, COUNT(*) AS found FROM events", " GROUP BY severity")
     }
 
-    /// Returns the statement for the events after an offset: all of them, or a page if the query has a limit.
+    /// Returns a statement for the events after the offset of a query. If the query has a limit, the result is one
+    /// page.
     ///
-    /// The events of a page are counted by the sizes of their texts, in the order of an index. No text is read that
-    /// does not fit.
+    /// The statement first sums the text lengths of the events in index order, so it reads no text that does not fit
+    /// into the page.
     pub(in crate::store) fn page(mut self, query: &EventQuery) -> Statement {
         if !query.severities.is_empty() {
             self.and_one_of_ours("severity", query.severities.iter().map(|one| one.as_str()));
         }
         let (order, beyond) = if query.descending { ("DESC", "<") } else { ("ASC", ">") };
         if let Some(after) = query.after {
-            // Bound as a text like all other values.
+            // Bound as text, like all other values.
             let micros = self.value(after.micros.to_string());
             let id = self.value(after.id.to_string());
             self.add_condition(&format!("(event_time, id) {beyond} (CAST({micros} AS BIGINT), {id})"));
         }
-        // No list is longer than the largest offset.
+        // If the offset saturates, it is still beyond the end of every list.
         let skipped = i64::try_from(query.offset).unwrap_or(i64::MAX);
         let offset = self.values.len().saturating_add(1);
         let in_order = format!("ORDER BY event_time {order}, id {order}");
@@ -170,7 +173,8 @@ impl EventConditions {
         let most = offset.saturating_add(1);
         let start = "WITH candidates AS (SELECT event_time AS at, id AS event, \
                      octet_length(name) + octet_length(message) + COALESCE(octet_length(props), 0) AS len FROM events";
-        // A cross join: SQLite then looks up the events of the page, instead of the page's place of each event.
+        // With a cross join, SQLite looks up the events of the page. Otherwise it would look up the page position of
+        // every event.
         let end = format!(
             " {in_order} LIMIT ${most} OFFSET ${offset}), \
              sums AS (SELECT event, ROW_NUMBER() OVER ordered AS number, SUM(len) OVER ordered AS total \
@@ -183,9 +187,10 @@ impl EventConditions {
     }
 }
 
-/// Returns the statement for events from before a time that name no existing record, in their order after a position.
-/// A host is removed before its infra-env, so the host of an event with an infra-env is not looked up. Event columns
-/// have the prefix `events.` because records have a `cluster_id` too.
+/// Returns a statement for events before a time that refer to no existing record, in order, starting after a position.
+///
+/// A host is removed before its infra-env, so the host of an event with an infra-env need not be looked up. The columns
+/// need the prefix `events.`, because records also have a `cluster_id`.
 pub(in crate::store) fn select_forgettable(
     after: EventPosition,
     before: DateTime<Utc>,
@@ -201,20 +206,18 @@ pub(in crate::store) fn select_forgettable(
               OR NOT EXISTS (SELECT 1 FROM records WHERE kind = 'host' AND records.id = events.host_id)) \
          ORDER BY event_time, id LIMIT $4",
     );
-    // A larger number of events does not exist.
+    // If the limit saturates, it still exceeds every number of events.
     let most = i64::try_from(most).unwrap_or(i64::MAX);
     let query = query.bind_integer(before.timestamp_micros()).bind_integer(after.micros);
     query.bind_id(after.id).bind_integer(most)
 }
 
-/// Returns the statement that deletes events.
 pub(super) fn forget(dialect: Dialect, events: &[EventPosition]) -> Statement {
     let ids: Vec<_> = events.iter().map(|event| event.id.to_string()).collect();
     let sql = format!("DELETE FROM events WHERE {}", dialect.is_one_of("id", "$1"));
     Statement::composed(sql).bind(dialect.list(ids.iter().map(String::as_str)))
 }
 
-/// Returns the statement for the events of a page.
 #[cfg(test)]
 pub(super) fn page(query: &EventQuery, dialect: Dialect) -> Statement {
     EventConditions::from_query(query, dialect).page(query)

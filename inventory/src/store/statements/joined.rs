@@ -1,7 +1,7 @@
-//! Rows that the database joins to one text.
+//! Encodes all rows of a page of records as one text, which is faster to read from SQLite.
 //!
-//! SQLite's driver passes each row from one thread to another, and each time wakes the reader. A page of records is one
-//! text instead: for each record its short columns, its document, and its reports.
+//! SQLite's driver passes each row to another thread and wakes the reader each time. So the database joins a page of
+//! records into one text, which contains the short columns, the document and the reports of each record.
 
 use std::sync::LazyLock;
 
@@ -11,20 +11,20 @@ use crate::store::columns::COLUMNS;
 use crate::store::session::Cells;
 use crate::store::values::{decode_error, start_of};
 
-/// The short columns of a joined row. None of their values contains [`SEPARATOR`].
+/// The short columns of a joined row. Their values never contain [`SEPARATOR`].
 static SHORT: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let columns = COLUMNS.iter().map(|column| column.name);
     let others = ["record_generation", "schema_version", "made_at", "has_more"];
     ["parent", "id"].into_iter().chain(columns).chain(others).collect()
 });
 
-/// Ends each short column, and the length of the document.
+/// The separator after each short column and after the length of the document.
 const SEPARATOR: char = '|';
 
-/// Ends the reports of a row. A report starts with a letter.
+/// The end of a row, after its reports. Cannot be confused with a report, which starts with a letter.
 const END: char = ';';
 
-/// Returns the expression that joins the rows of a query. It has the short columns, `document` and `of_host`.
+/// Returns the SQL expression that joins the rows of a query with the columns [`SHORT`], `document` and `of_host`.
 pub(super) fn join() -> String {
     let columns = SHORT.join(&format!(", '{SEPARATOR}', "));
     format!(
@@ -33,7 +33,7 @@ pub(super) fn join() -> String {
     )
 }
 
-/// A row that was joined.
+/// A row parsed from the joined text.
 #[derive(Debug)]
 pub(super) struct JoinedRow<'a> {
     /// The values of [`SHORT`].
@@ -44,7 +44,7 @@ pub(super) struct JoinedRow<'a> {
 }
 
 impl<'a> JoinedRow<'a> {
-    /// Takes the first row from joined rows.
+    /// Removes the first row from the joined rows and parses it.
     pub(super) fn take(rows: &mut &'a str) -> Result<Self, sqlx::Error> {
         let mut columns = Vec::with_capacity(SHORT.len());
         for _ in SHORT.iter() {
@@ -60,11 +60,11 @@ impl<'a> JoinedRow<'a> {
     }
 }
 
-/// Takes the text before a separator, and the separator.
+/// Removes the text up to and including a separator, and returns the text before the separator.
 fn take_until<'a>(rows: &mut &'a str, separator: char) -> Result<&'a str, sqlx::Error> {
-    let (taken, rest) = rows.split_once(separator).ok_or_else(|| decode_error("row", start_of(rows)))?;
+    let (text, rest) = rows.split_once(separator).ok_or_else(|| decode_error("row", start_of(rows)))?;
     *rows = rest;
-    Ok(taken)
+    Ok(text)
 }
 
 impl Cells for JoinedRow<'_> {
@@ -72,11 +72,11 @@ impl Cells for JoinedRow<'_> {
         if column == "document" {
             return Ok(self.document);
         }
-        let found = SHORT.iter().zip(&self.columns).find(|(name, _)| **name == column);
-        found.map(|(_, value)| *value).ok_or_else(|| sqlx::Error::ColumnNotFound(column.to_owned()))
+        let cell = SHORT.iter().zip(&self.columns).find(|(name, _)| **name == column);
+        cell.map(|(_, value)| *value).ok_or_else(|| sqlx::Error::ColumnNotFound(column.to_owned()))
     }
 
-    /// An empty text is NULL.
+    /// An empty text stands for NULL.
     fn optional_text(&self, column: &'static str) -> Result<Option<&str>, sqlx::Error> {
         self.text(column).map(|text| Some(text).filter(|text| !text.is_empty()))
     }

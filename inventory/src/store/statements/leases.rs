@@ -1,4 +1,4 @@
-//! Statements on leases, for PostgreSQL: a SQLite file has only one process.
+//! Statements on leases, for PostgreSQL only: a SQLite file belongs to one process.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use uuid::Uuid;
 
 use crate::store::session::Statement;
 
-/// Returns a statement that takes or renews a lease. It returns no row if another holder has the lease.
+/// Returns a statement that takes or renews a lease. The statement returns no row if another process holds the lease.
 ///
-/// It uses the clock of the database: the clocks of replicas may differ.
+/// The times are from the clock of the database, because the clocks of replicas may differ.
 pub(in crate::store) fn hold(name: &str, holder: Uuid, duration: Duration) -> Statement {
-    // No lease is longer.
+    // If the duration saturates, it is still longer than any lease.
     let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX / 2);
     Statement::new(
         "WITH clock AS (SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT) AS now) \
@@ -23,7 +23,7 @@ pub(in crate::store) fn hold(name: &str, holder: Uuid, duration: Duration) -> St
     .bind_integer(micros)
 }
 
-/// Returns a statement that gives up a lease, if this holder has it.
+/// Returns a statement that releases a lease if `holder` holds it.
 pub(in crate::store) fn release(name: &str, holder: Uuid) -> Statement {
     Statement::new("DELETE FROM leases WHERE name = $1 AND holder = $2").bind(name).bind_id(holder)
 }

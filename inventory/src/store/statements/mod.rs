@@ -1,4 +1,4 @@
-//! The statements, and the conversion of their rows.
+//! The SQL statements of the store, and the conversion of their result rows.
 
 pub(super) mod check_ins;
 pub(super) mod commit;

@@ -1,4 +1,4 @@
-//! Query plans of SQLite: no statement reads a whole table.
+//! Tests of SQLite's query plans: every statement must use an index and read no whole table.
 
 use sqlx::{AssertSqlSafe, Row as _, SqlitePool};
 use tempfile::TempDir;
@@ -80,8 +80,11 @@ async fn record_statements_use_an_index() {
     let plan_of_bound = plan(&store.pool, out_of_bounds(bound)).await;
     let index = "SEARCH totals USING INDEX sqlite_autoindex_totals_1 (kind=? AND parent=?)";
     assert_eq!(plan_of_bound, index);
-    let found = plan(&store.pool, select_deleted(Kind::Host)).await;
-    assert!(found.starts_with("SEARCH records USING COVERING INDEX records_of_parent (kind=?)"), "{found}");
+    let deleted_plan = plan(&store.pool, select_deleted(Kind::Host)).await;
+    assert!(
+        deleted_plan.starts_with("SEARCH records USING COVERING INDEX records_of_parent (kind=?)"),
+        "{deleted_plan}"
+    );
     let plan = plan(&store.pool, select_with_other_token_key(Kind::InfraEnv, Some(id))).await;
     for range in ["(kind=? AND token_key<?)", "(kind=? AND token_key>?)"] {
         let step = format!("SEARCH records USING COVERING INDEX records_of_token_key {range}");
@@ -163,12 +166,12 @@ async fn lists_of_records_use_an_index() {
             )
             .await;
             assert!(plan.contains("SEARCH records USING INDEX") && plan.contains(index), "{plan}");
-            // The indexes of hosts in an infra-env or in a cluster have their sizes.
+            // Sizes are in the indexes that cover the hosts of an infra-env or of a cluster.
             let is_counted_in_index = plan.contains("SEARCH records USING COVERING INDEX");
             let has_one_index = filter.parent.is_some() != filter.cluster.is_some();
             assert_eq!(is_counted_in_index, has_one_index && !reports.is_empty(), "{plan}");
             assert!(plan.contains("(made_at,id)>(?,?)") && !plan.contains("SCAN records"), "{plan}");
-            // Only the sizes of a page are sorted, not its documents.
+            // The sort covers only the sizes of a page, not its documents.
             assert!(
                 plan.contains("MATERIALIZE fitting") && plan.matches("TEMP B-TREE").count() == 0,
                 "{plan}"
@@ -201,13 +204,13 @@ fn pages_of_events_are_one_statement() {
             .sql()
             .to_owned()
     };
-    // A driver keeps each prepared statement of a connection.
+    // The driver caches every distinct statement text of a connection, so the text must not depend on the values.
     for dialect in [Dialect::Sqlite, Dialect::Postgres] {
         assert_eq!(sql(1, 10, dialect), sql(2, 20, dialect));
     }
 }
 
-/// The end of the plan of a page of events: they are looked up and sorted after their number is known.
+/// The end of the query plan for a page of events. The events are looked up and sorted after the page is determined.
 const EVENTS_OF_PAGE: &str =
     "SEARCH events USING INDEX sqlite_autoindex_events_1 (id=?); USE TEMP B-TREE FOR ORDER BY";
 
@@ -230,13 +233,13 @@ async fn event_statements_use_an_index_in_order() {
     ];
     for (query, index) in queries {
         for descending in [false, true] {
-            // All events are read in the order of the index, until the limit is reached.
+            // The events are read in index order until the limit is reached.
             let access = if index == "events_in_order" { "SCAN" } else { "SEARCH" };
             let access = format!("{access} events USING INDEX {index}");
             let query = EventQuery { descending, ..query.clone() };
             let all = plan(&store.pool, events::page(&query, Dialect::Sqlite)).await;
             assert!(all.starts_with(&access), "{all}");
-            // Only events of several hosts need a sort.
+            // Only the events of several hosts must be sorted.
             assert_eq!(all.contains("TEMP B-TREE"), !query.hosts.is_empty(), "{all}");
             let query = EventQuery { limit: Some(10), ..query };
             let page = plan(&store.pool, events::page(&query, Dialect::Sqlite)).await;

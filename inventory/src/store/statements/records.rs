@@ -1,4 +1,4 @@
-//! Statements that read records.
+//! Statements that read and search records.
 
 use std::sync::LazyLock;
 
@@ -13,8 +13,8 @@ use crate::store::session::{Cells, Dialect, Session, Statement, Value, Values};
 use crate::store::values::{decode_error, id_of, text_of, unsigned};
 use crate::store::{Bound, Columns, Filter, Key, Kind, PageQuery, Position, Reports, Row, RowPage};
 
-/// Returns the maximum length of all documents and reports of a page with more than one record, in bytes. A server that
-/// other processes use is asked less often.
+/// Returns the maximum total length of the documents and reports in a page, in bytes. A page with a single record may
+/// exceed it. Pages are larger for a shared server, to send it fewer queries.
 fn page_bytes(dialect: Dialect) -> u32 {
     match dialect {
         Dialect::Sqlite => 256 << 10,
@@ -22,10 +22,10 @@ fn page_bytes(dialect: Dialect) -> u32 {
     }
 }
 
-/// Maximum number of records of a page.
+/// Maximum number of records in a page.
 pub(in crate::store) const PAGE_ROWS: u8 = 64;
 
-/// The columns of a [`Row`], separated by commas.
+/// The names of a [`Row`]'s columns, separated by commas.
 static ROW_COLUMNS: LazyLock<String> = LazyLock::new(|| {
     let columns = COLUMNS.iter().map(|column| column.name);
     let others = ["record_generation", "schema_version", "document"];
@@ -50,7 +50,7 @@ pub(in crate::store) async fn get(
     connection.fetch_first(select(key), |row| record(key.kind, row)).await
 }
 
-/// Returns the generations of the records of a kind and a parent that have one of these ids.
+/// Returns the generations of those records of one kind and parent whose ids are in `ids`.
 pub(in crate::store) async fn generations<S: Session>(
     connection: &mut S,
     (kind, parent): (Kind, Option<Uuid>),
@@ -69,7 +69,7 @@ pub(in crate::store) async fn generations<S: Session>(
     connection.fetch(query, convert).await
 }
 
-/// Returns a statement that finds a record that is not deleted.
+/// Returns a statement that finds a record by its key unless the record is deleted.
 pub(in crate::store) fn find(key: Key) -> Statement {
     let sql = "SELECT id FROM records WHERE kind = $1 AND parent = $2 AND id = $3 AND deleted = 0";
     bind_key(Statement::new(sql), key)
@@ -81,8 +81,8 @@ pub(in crate::store) fn select_cluster(key: Key) -> Statement {
     bind_key(Statement::new(sql), key)
 }
 
-/// Returns the conditions of a filter. Each combination of conditions has its own statement text, for which the
-/// database can use an index. A condition that is always true would prevent that.
+/// Returns the SQL conditions of a filter. Each combination of conditions has its own SQL text, so that the database
+/// can use an index. A condition that is always true would prevent that.
 fn conditions(filter: Filter, values: &mut Values) -> String {
     let Filter { kind, parent, cluster, status, role, deleted } = filter;
     let (kind, deleted) = (values.add(kind.as_str()), values.add(i64::from(deleted)));
@@ -101,7 +101,8 @@ fn conditions(filter: Filter, values: &mut Values) -> String {
     sql
 }
 
-/// Returns a statement on the records of a filter, from the texts before and after its conditions.
+/// Returns a statement that selects the records of a filter. `start` and `end` are the SQL before and after the
+/// conditions.
 fn filtered(filter: Filter, start: &str, end: &str) -> Statement {
     let mut values = Values::default();
     let conditions = conditions(filter, &mut values);
@@ -121,17 +122,17 @@ pub(in crate::store) async fn list(
 
 /// Returns a statement for a page of records.
 ///
-/// One statement counts the records that fit into a page and reads them with their reports, so that hosts and reports
-/// are of the same changes without a transaction. The count looks only at sizes: no long document is read that does not
-/// fit. The text has only constants of this program; ids are bound.
+/// A single statement determines how many records fit into a page, and reads them with their reports. So a host and its
+/// reports are from the same change without a transaction. Only sizes are read to determine the page, so documents that
+/// do not fit are not read. The SQL text contains only constants of this program, and ids are bound.
 ///
-/// SQLite joins the rows to one text, see [`joined`]. PostgreSQL would copy this text several times.
+/// SQLite joins the rows into one text, see [`joined`]. PostgreSQL would copy this text several times.
 pub(super) fn select_page(query: PageQuery, dialect: Dialect) -> Statement {
     let PageQuery { filter, reports, after, offset, limit } = query;
     let (len, of_host) = if reports.is_empty() {
         ("CAST(octet_length(document) AS BIGINT)".to_owned(), "CAST(NULL AS TEXT)".to_owned())
     } else {
-        // The size of a host includes most of its reports.
+        // The size of a host already includes most of its reports.
         let uncounted = reports::select_uncounted_len(reports);
         let len = uncounted.map_or_else(|| "size".to_owned(), |uncounted| format!("size + {uncounted}"));
         (len, reports::select_joined(reports))
@@ -139,7 +140,7 @@ pub(super) fn select_page(query: PageQuery, dialect: Dialect) -> Statement {
     let mut values = Values::default();
     let conditions = conditions(filter, &mut values);
     let (made_at, id) = (values.add(after.made_at), values.add(after.id));
-    // No list is longer than the largest offset, and a page has fewer records than the largest limit.
+    // If the offset saturates, it is beyond the end of every list. If the limit saturates, it exceeds every page.
     let offset = values.add(saturating_i64(offset));
     let limit = values.add(limit.map_or(i64::MAX, saturating_i64));
     let from = format!("FROM records WHERE {conditions} AND (made_at, id) > ({made_at}, {id})");
@@ -165,7 +166,6 @@ fn saturating_i64(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Returns a page of records.
 pub(in crate::store) async fn page<S: Session>(
     connection: &mut S,
     query: PageQuery,
@@ -176,16 +176,16 @@ pub(in crate::store) async fn page<S: Session>(
     Ok(reader.page)
 }
 
-/// Reads the rows of a page.
+/// Collects the rows of a page.
 struct PageReader {
     kind: Kind,
-    /// The position of the last record.
+    /// The position of the last collected record.
     last: Position,
     page: RowPage,
 }
 
 impl PageReader {
-    /// Takes a row of the result: all records of the page as one text, or one record.
+    /// Adds a result row to the page: in SQLite all records as one text, in PostgreSQL one record.
     fn take(&mut self, row: &dyn Cells, dialect: Dialect) -> Result<(), sqlx::Error> {
         match dialect {
             Dialect::Sqlite => {
@@ -199,7 +199,7 @@ impl PageReader {
                 Ok(())
             }
             Dialect::Postgres => {
-                // A host without reports has NULL.
+                // The column is NULL for a host without reports.
                 let mut of_host = row.optional_text("of_host")?.unwrap_or_default();
                 let reports = reports::take(&mut of_host)?;
                 self.add(row, reports)
@@ -210,7 +210,7 @@ impl PageReader {
     fn add(&mut self, row: &dyn Cells, of_host: Reports) -> Result<(), sqlx::Error> {
         let record = record(self.kind, row)?;
         let position = Position { made_at: row.integer("made_at")?, id: record.key.id };
-        // SQLite joins rows in the order of the subquery, which it does not promise.
+        // SQLite joins rows in the order of the subquery, but does not guarantee this order.
         if position <= self.last {
             return Err(decode_error("order of records", (self.last, position)));
         }
@@ -228,7 +228,7 @@ pub(in crate::store) fn select_count(filter: Filter) -> Statement {
     filtered(filter, "SELECT COUNT(*) AS found FROM records", "")
 }
 
-/// Returns a statement for the numbers of hosts of clusters, by status, and whether they are deleted.
+/// Returns a statement that counts the hosts of clusters by status and by whether they are deleted.
 pub(in crate::store) fn select_host_counts(clusters: &[Uuid], dialect: Dialect) -> Statement {
     let clusters: Vec<_> = clusters.iter().map(Uuid::to_string).collect();
     let of_clusters = dialect.is_one_of("cluster_id", "$1");
@@ -239,8 +239,8 @@ pub(in crate::store) fn select_host_counts(clusters: &[Uuid], dialect: Dialect) 
     Statement::composed(sql).bind(dialect.list(clusters.iter().map(String::as_str)))
 }
 
-/// Returns a statement for the keys of those of these hosts that are in a cluster. It reads only the index until it has
-/// found a host.
+/// Returns a statement for the keys of the given hosts that are in a cluster. It finds them in the index, and reads the
+/// rows of these hosts only.
 pub(in crate::store) fn select_in_cluster(
     cluster: ClusterId,
     hosts: &[HostId],
@@ -262,10 +262,10 @@ pub(in crate::store) fn select_deleted_of_cluster(cluster: ClusterId) -> Stateme
     Statement::new(sql).bind_id(cluster.0)
 }
 
-/// Returns a statement that finds the totals of a parent if they exceed a bound. Negative totals exceed every bound,
-/// because they are damaged.
+/// Returns a statement that returns a row if the totals of a parent exceed a bound. Negative totals are damaged, and
+/// exceed every bound.
 pub(super) fn out_of_bounds(bound: Bound) -> Statement {
-    // No sum exceeds a larger bound.
+    // If a bound saturates, no sum exceeds it.
     let most = |most: u64| i64::try_from(most).unwrap_or(i64::MAX);
     Statement::new(
         "SELECT records, bytes FROM totals WHERE kind = $1 AND parent = $2 \
@@ -277,7 +277,6 @@ pub(super) fn out_of_bounds(bound: Bound) -> Statement {
     .bind_integer(most(bound.bytes))
 }
 
-/// Returns `true` if a bound is exceeded.
 pub(super) async fn is_out_of_bounds<S: Session>(
     connection: &mut S,
     bound: Bound,
@@ -289,25 +288,25 @@ pub(super) async fn is_out_of_bounds<S: Session>(
     Ok(connection.fetch_first(out_of_bounds(bound), totals).await?.is_some())
 }
 
-/// Returns a statement that finds any record of a filter.
+/// Returns a statement that finds any record that matches a filter.
 pub(in crate::store) fn select_any(filter: Filter) -> Statement {
     filtered(filter, "SELECT id FROM records", " LIMIT 1")
 }
 
-/// Returns a statement for the keys of records whose token is signed with another key.
+/// Returns a statement for the keys of records whose URL token is signed with a key other than `key`.
 pub(in crate::store) fn select_with_other_token_key(kind: Kind, key: Option<Uuid>) -> Statement {
-    // Two ranges of the index, before and after the key.
+    // Two ranges of the index: before the key and after it.
     let sql = "SELECT parent, id FROM records WHERE kind = $1 AND token_key < $2 \
                UNION ALL SELECT parent, id FROM records WHERE kind = $1 AND token_key > $2";
     Statement::new(sql).bind(kind.as_str()).bind(text_of(key))
 }
 
-/// Returns a statement for the keys of deleted records.
+/// Returns a statement for the keys of deleted records of a kind.
 pub(in crate::store) fn select_deleted(kind: Kind) -> Statement {
     Statement::new("SELECT parent, id FROM records WHERE kind = $1 AND deleted = 1").bind(kind.as_str())
 }
 
-/// Returns a statement for the hosts in a status whose last check-in was before a time.
+/// Returns a statement for at most `most` hosts in a status whose last check-in was before a time.
 pub(in crate::store) fn select_silent(status: &str, before: i64, most: i64) -> Statement {
     let query = Statement::new(
         "SELECT parent, id FROM records WHERE kind = 'host' AND deleted = 0 AND status = $1 AND checked_in_at < $2 \
@@ -316,16 +315,17 @@ pub(in crate::store) fn select_silent(status: &str, before: i64, most: i64) -> S
     query.bind(status).bind_integer(before).bind_integer(most)
 }
 
-/// Returns a statement for the number of changes of a cluster's hosts. It has no row if the cluster never had a host.
+/// Returns a statement that reads how many times hosts have joined or left a cluster. It returns no row if the cluster
+/// never had a host.
 pub(in crate::store) fn select_membership(cluster: Uuid) -> Statement {
     Statement::new("SELECT changes FROM memberships WHERE cluster_id = $1").bind_id(cluster)
 }
 
-/// Returns the statement of [`select_membership`] with a row lock that lasts until the transaction ends. The statement
-/// waits for a transaction that changes the row.
+/// Returns the statement of [`select_membership`] with a row lock until the transaction ends. The statement waits for a
+/// transaction that changes the row.
 pub(super) fn select_locked_membership(dialect: Dialect, cluster: Uuid) -> Statement {
     match dialect {
-        // Only one connection of SQLite writes.
+        // SQLite has only one writer.
         Dialect::Sqlite => select_membership(cluster),
         Dialect::Postgres => {
             Statement::new("SELECT changes FROM memberships WHERE cluster_id = $1 FOR SHARE").bind_id(cluster)
@@ -333,8 +333,9 @@ pub(super) fn select_locked_membership(dialect: Dialect, cluster: Uuid) -> State
     }
 }
 
-/// Returns a statement for the ids of clusters in some statuses whose assessment is missing, or has seen another state of
-/// the cluster and its hosts or has another basis, in the order of their creation.
+/// Returns a statement for the ids of clusters in some statuses whose assessment is missing or outdated, in the order
+/// of their creation. An assessment is outdated if its basis, or its state of the cluster and the hosts, differs from
+/// the current one.
 pub(in crate::store) fn select_stale_clusters(
     dialect: Dialect,
     (statuses, basis): (&[&str], &str),
@@ -342,7 +343,7 @@ pub(in crate::store) fn select_stale_clusters(
 ) -> Statement {
     let has_status = dialect.is_one_of("clusters.status", "$1");
     let generations = sql_generation_sum("hosts.record_generation");
-    // NULL is equal to nothing, so a missing number must be one that no state has.
+    // NULL never compares as equal, so a missing number is replaced by one that no state has.
     let sql = format!(
         "SELECT clusters.id AS id FROM records AS clusters LEFT JOIN records AS assessments \
          ON assessments.kind = 'assessment' AND assessments.parent = '' AND assessments.id = clusters.id \
@@ -358,7 +359,7 @@ pub(in crate::store) fn select_stale_clusters(
     Statement::composed(sql).bind(dialect.list(statuses.iter().copied())).bind(basis).bind_integer(most)
 }
 
-/// Returns a statement for the hosts with a MAC address.
+/// Returns a statement for the keys of hosts that have an interface with this MAC address.
 pub(in crate::store) fn select_with_mac(mac: &str) -> Statement {
     let query = Statement::new(
         "SELECT infra_env_id AS parent, host_id AS id FROM host_macs WHERE mac = $1 ORDER BY infra_env_id, host_id",
@@ -376,7 +377,7 @@ pub(in crate::store) fn row_key(kind: Kind, row: &dyn Cells) -> Result<Key, sqlx
 }
 
 fn record(kind: Kind, row: &dyn Cells) -> Result<Row, sqlx::Error> {
-    // Changes name the generation that they replace. The first one is 1.
+    // The generation of a stored record is at least 1. Generation 0 means that a record does not exist.
     let generation = row.integer("record_generation")?;
     if generation < 1 {
         return Err(decode_error("generation", generation));

@@ -1,4 +1,4 @@
-//! Statements on reports.
+//! Statements that read the reports of hosts.
 
 use crate::store::session::{Cells, Statement};
 use crate::store::values::{decode_error, start_of, text_of};
@@ -8,13 +8,13 @@ fn bind_host(query: Statement, host: Key) -> Statement {
     query.bind(text_of(host.parent)).bind_id(host.id)
 }
 
-/// Returns the kinds as a list of SQL. They are constants of this program.
+/// Returns the kinds as an SQL list. They are constants of this program and need not be bound.
 fn sql_list(kinds: impl Iterator<Item = ReportKind>) -> String {
     let kinds: Vec<_> = kinds.map(|kind| format!("'{kind}'")).collect();
     kinds.join(", ")
 }
 
-/// Returns a statement for reports of a host.
+/// Returns a statement for the reports of a host.
 pub(in crate::store) fn select(host: Key, kinds: ReportKinds) -> Statement {
     let sql = format!(
         "SELECT kind, document FROM reports WHERE infra_env_id = $1 AND host_id = $2 AND kind IN ({})",
@@ -23,13 +23,13 @@ pub(in crate::store) fn select(host: Key, kinds: ReportKinds) -> Statement {
     bind_host(Statement::composed(sql), host)
 }
 
-/// Returns the condition that a report counts in the size of its host.
+/// Returns the condition that a report counts toward the size of its host.
 pub(super) fn is_counted() -> String {
     format!("reports.kind NOT IN ({})", sql_list(ReportKind::all_unnamed()))
 }
 
-/// Returns a query for the length of those reports of a host in `records` that its size does not include. Returns `None`
-/// if it includes all reports of these kinds.
+/// Returns an SQL expression for the total length of a host's reports that its stored size does not include. Returns
+/// `None` if the size includes all reports of these kinds.
 pub(super) fn select_uncounted_len(kinds: ReportKinds) -> Option<String> {
     let uncounted = sql_list(kinds.iter().filter(|kind| !kind.is_named_by_host()));
     (!uncounted.is_empty()).then(|| {
@@ -41,10 +41,10 @@ pub(super) fn select_uncounted_len(kinds: ReportKinds) -> Option<String> {
     })
 }
 
-/// Returns a query for all reports of a host in `records`, joined to one text that [`take`] reads.
+/// Returns an SQL expression that joins all reports of a host into one text for [`take`].
 pub(super) fn select_joined(kinds: ReportKinds) -> String {
     let kinds = sql_list(kinds.iter());
-    // An expression keeps the database from one search of the index for each kind: most hosts have few reports.
+    // Most hosts have few reports. The expression stops the database from searching the index once for each kind.
     format!(
         "(SELECT string_agg(reports.kind || ':' || reports.size || ':' || reports.document, '') FROM reports \
          WHERE reports.infra_env_id = records.parent AND reports.host_id = records.id \
@@ -52,8 +52,8 @@ pub(super) fn select_joined(kinds: ReportKinds) -> String {
     )
 }
 
-/// Takes joined reports from the start of a text: for each the kind, the length in bytes, and the document. What
-/// follows them does not start with a letter.
+/// Removes joined reports from the start of a text. Each report has its kind, its length in bytes, and its document.
+/// The text after the reports must not start with a letter.
 pub(super) fn take(text: &mut &str) -> Result<Reports, sqlx::Error> {
     let mut reports = Reports::default();
     while text.starts_with(|first: char| first.is_ascii_lowercase()) {
@@ -71,8 +71,8 @@ pub(super) fn take(text: &mut &str) -> Result<Reports, sqlx::Error> {
 }
 
 fn parse_kind(kind: &str) -> Result<ReportKind, sqlx::Error> {
-    let known = ReportKind::ALL.iter().find(|one| one.as_str() == kind);
-    known.copied().ok_or_else(|| decode_error("kind of report", kind))
+    let matching = ReportKind::ALL.iter().find(|one| one.as_str() == kind);
+    matching.copied().ok_or_else(|| decode_error("kind of report", kind))
 }
 
 pub(in crate::store) fn report(row: &dyn Cells) -> Result<(ReportKind, String), sqlx::Error> {
@@ -88,14 +88,14 @@ mod tests {
         let reports = |parts: &[(ReportKind, &str)]| {
             Reports(parts.iter().map(|(kind, text)| (*kind, (*text).to_owned())).collect())
         };
-        let taken = |text: &str| take(&mut &*text);
-        assert_eq!(taken("").unwrap(), Reports::default());
+        let parse = |text: &str| take(&mut &*text);
+        assert_eq!(parse("").unwrap(), Reports::default());
         let expected = reports(&[(ReportKind::Inventory, "{\"a\":\"é\"}"), (ReportKind::NtpSources, "")]);
-        assert_eq!(taken("ntp_sources:0:inventory:10:{\"a\":\"é\"}").unwrap(), expected);
+        assert_eq!(parse("ntp_sources:0:inventory:10:{\"a\":\"é\"}").unwrap(), expected);
         for damaged in
             ["inventory", "inventory:2", "inventory:3:{}", "inventory:x:{}", "inventory:1:é", "x:2:{}"]
         {
-            assert!(matches!(taken(damaged), Err(sqlx::Error::Decode(_))), "{damaged}");
+            assert!(matches!(parse(damaged), Err(sqlx::Error::Decode(_))), "{damaged}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The statements that write rows of records, reports, MAC addresses and totals. Each writes any number of rows.
+//! Statements that write records, reports, MAC addresses and totals. Each statement writes any number of rows.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -11,14 +11,14 @@ use crate::store::session::{Cells, Dialect, Session, Statement, Value, ValueType
 use crate::store::values::{decode_error, id_of, len_of, text_of};
 use crate::store::{Key, Kind, ReportKind, Row};
 
-/// The columns of a key.
+/// The columns of a record's key.
 const KEY: [(&str, ValueType); 3] =
     [("kind", ValueType::Text), ("parent", ValueType::Text), ("id", ValueType::Text)];
 
-/// The columns of the key of a host, in tables that only hosts use.
+/// The columns of a host's key in tables that contain only hosts.
 const HOST: [(&str, ValueType); 2] = [("infra_env_id", ValueType::Text), ("host_id", ValueType::Text)];
 
-/// The condition that a row of `records` has a key of the list.
+/// The condition that a row of `records` has the key of a row in `list`.
 const HAS_KEY: &str = "records.kind = list.kind AND records.parent = list.parent AND records.id = list.id";
 
 fn key_values(key: Key) -> Vec<Value> {
@@ -29,16 +29,16 @@ fn host_values(host: Key) -> Vec<Value> {
     vec![Value::from(text_of(host.parent)), Value::from(host.id)]
 }
 
-/// How rows are locked until the transaction ends.
+/// The strength of a row lock. The lock is held until the transaction ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lock {
-    /// Against changes of others.
+    /// Prevents changes by other transactions.
     Shared,
-    /// Also against shared locks of others.
+    /// Also prevents shared locks of other transactions.
     Exclusive,
 }
 
-/// Reads and locks the rows with these keys, in the order of the keys.
+/// Reads and locks the rows with the given keys, in the order of the keys.
 pub(super) async fn look_up<S: Session>(
     connection: &mut S,
     keys: &[Key],
@@ -61,7 +61,7 @@ pub(super) async fn look_up<S: Session>(
 
 pub(super) fn select_current(dialect: Dialect, keys: &[Key], lock: Lock) -> Result<Statement, sqlx::Error> {
     let end = match (dialect, lock) {
-        // Only one connection of SQLite writes.
+        // SQLite has only one writer, so locks are unnecessary.
         (Dialect::Sqlite, _) => "",
         (Dialect::Postgres, Lock::Shared) => " ORDER BY list.number FOR SHARE OF records",
         (Dialect::Postgres, Lock::Exclusive) => " ORDER BY list.number FOR NO KEY UPDATE OF records",
@@ -79,9 +79,10 @@ pub(super) fn select_current(dialect: Dialect, keys: &[Key], lock: Lock) -> Resu
     Statement::over(dialect, &columns, rows.collect(), &sql)
 }
 
-/// Locks records that may not exist until the transaction ends, which row locks cannot. Each insertion takes this lock.
+/// Takes an advisory lock on each key until the transaction ends, because a row lock needs an existing row. Every
+/// insertion takes this lock.
 pub(super) async fn lock_absent<S: Session>(connection: &mut S, keys: &[Key]) -> Result<(), sqlx::Error> {
-    // Only one connection of SQLite writes.
+    // SQLite has only one writer.
     if S::DIALECT == Dialect::Sqlite || keys.is_empty() {
         return Ok(());
     }
@@ -92,7 +93,7 @@ pub(super) async fn lock_absent<S: Session>(connection: &mut S, keys: &[Key]) ->
     connection.has_row(lock).await.map(drop)
 }
 
-/// The columns of a written row.
+/// The columns of an inserted or replaced row.
 static WRITTEN: LazyLock<Vec<(&'static str, ValueType)>> = LazyLock::new(|| {
     let columns = COLUMNS.iter().map(|column| (column.name, column.value_type));
     let others = [
@@ -104,7 +105,7 @@ static WRITTEN: LazyLock<Vec<(&'static str, ValueType)>> = LazyLock::new(|| {
     KEY.into_iter().chain(columns).chain(others).collect()
 });
 
-/// Returns the values of [`WRITTEN`].
+/// Returns the values of a row, in the order of [`WRITTEN`].
 fn written_values(row: &Row) -> Vec<Value> {
     let mut values = key_values(row.key);
     values.extend(COLUMNS.iter().map(|column| (column.write)(&row.columns)));
@@ -121,7 +122,7 @@ fn names(columns: &[(&'static str, ValueType)]) -> String {
     columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns a statement that inserts the rows that do not exist, each with the time of its creation.
+/// Returns a statement that inserts rows with their times of creation, and skips rows that exist.
 pub(super) fn insert<'a>(
     dialect: Dialect,
     rows: impl Iterator<Item = (i64, &'a Row)>,
@@ -133,14 +134,14 @@ pub(super) fn insert<'a>(
         values
     });
     let names = names(&columns);
-    // SQLite would otherwise take ON for the start of a join condition.
+    // Without a `WHERE` clause, SQLite would parse `ON` as the start of a join condition.
     let sql =
         format!("INSERT INTO records ({names}) SELECT {names} FROM list WHERE 1 = 1 ON CONFLICT DO NOTHING");
     Statement::over(dialect, &columns, rows.collect(), &sql)
 }
 
-/// Returns a statement that replaces rows, which [`look_up`] has locked at the generation before. A check-in since a
-/// record was read stays stored: it does not change the generation.
+/// Returns a statement that replaces rows, which [`look_up`] has locked at the previous generation. It keeps a later
+/// stored check-in, because check-ins do not change the generation.
 pub(super) fn replace<'a>(
     dialect: Dialect,
     rows: impl Iterator<Item = &'a Row>,
@@ -164,13 +165,13 @@ pub(super) fn replace<'a>(
     Statement::over(dialect, &WRITTEN, rows.map(written_values).collect(), &sql)
 }
 
-/// Returns a statement that deletes rows of records.
+/// Returns a statement that deletes records.
 pub(super) fn remove(dialect: Dialect, keys: &[Key]) -> Result<Statement, sqlx::Error> {
     let sql = "DELETE FROM records WHERE (kind, parent, id) IN (SELECT kind, parent, id FROM list)";
     Statement::over(dialect, &KEY, keys.iter().map(|key| key_values(*key)).collect(), sql)
 }
 
-/// Returns a statement that deletes all rows of hosts in a table.
+/// Returns a statement that deletes all rows of the given hosts in a table.
 fn remove_of_hosts(dialect: Dialect, table: &str, hosts: &[Key]) -> Result<Statement, sqlx::Error> {
     let sql = format!(
         "DELETE FROM {table} WHERE (infra_env_id, host_id) IN (SELECT infra_env_id, host_id FROM list)"
@@ -182,7 +183,6 @@ pub(super) fn remove_macs(dialect: Dialect, hosts: &[Key]) -> Result<Statement, 
     remove_of_hosts(dialect, "host_macs", hosts)
 }
 
-/// Returns a statement that deletes all reports of hosts.
 pub(super) fn remove_all_reports(dialect: Dialect, hosts: &[Key]) -> Result<Statement, sqlx::Error> {
     remove_of_hosts(dialect, "reports", hosts)
 }
@@ -214,13 +214,12 @@ pub(super) fn remove_reports(
     Statement::over(dialect, &columns, rows.collect(), &sql)
 }
 
-/// The columns of a report.
 fn report_columns() -> Vec<(&'static str, ValueType)> {
     let columns = [("kind", ValueType::Text), ("size", ValueType::Integer), ("document", ValueType::Text)];
     [HOST.as_slice(), &columns].concat()
 }
 
-/// Returns the values of [`report_columns`].
+/// Returns the values of a report, in the order of [`report_columns`].
 fn report_values((host, kind, document): &(Key, ReportKind, &str)) -> Vec<Value> {
     let mut values = host_values(*host);
     values.extend([Value::from(kind.as_str()), Value::from(len_of(document)), Value::from(*document)]);
@@ -237,7 +236,7 @@ fn put_reports(dialect: Dialect, reports: &[(Key, ReportKind, &str)]) -> Result<
     Statement::over(dialect, &columns, reports.iter().map(report_values).collect(), &sql)
 }
 
-/// Returns a statement that replaces those of these reports that exist.
+/// Returns a statement that replaces the given reports where a report of the same kind exists.
 pub(super) fn rewrite_reports(
     dialect: Dialect,
     reports: &[(Key, ReportKind, &str)],
@@ -248,16 +247,16 @@ pub(super) fn rewrite_reports(
     Statement::over(dialect, &report_columns(), reports.iter().map(report_values).collect(), sql)
 }
 
-/// Returns a statement that counts the sizes of hosts again, and returns those that change.
+/// Returns a statement that recomputes the sizes of hosts, and returns the sizes that change.
 pub(super) fn resize(dialect: Dialect, hosts: &[Key]) -> Result<Statement, sqlx::Error> {
-    // As in `counted_size`.
+    // Must match `counted_size`.
     let size = format!(
         "(CAST(octet_length(records.document) AS BIGINT) \
          + CAST((SELECT COALESCE(SUM(reports.size), 0) FROM reports WHERE infra_env_id = records.parent \
          AND host_id = records.id AND {}) AS BIGINT) + 4095) / 4096 * 4096",
         super::reports::is_counted()
     );
-    // Most sizes stay the same, and their rows, which include the documents, are not written.
+    // Most sizes stay the same. Skipping these rows avoids rewriting their documents.
     let sql = format!(
         "UPDATE records SET size = {size} FROM list WHERE {HAS_KEY} AND records.size <> {size} \
          RETURNING records.parent AS parent, records.id AS id, records.size AS size"
@@ -289,14 +288,14 @@ pub(super) fn add_totals(
     Statement::over(dialect, &columns, rows.collect(), &sql)
 }
 
-/// Returns a statement that deletes the totals of parents without records.
+/// Returns a statement that deletes the totals of removed parents.
 pub(super) fn remove_totals(dialect: Dialect, parents: &[Key]) -> Result<Statement, sqlx::Error> {
     let rows = parents.iter().map(|parent| vec![Value::from(parent.id)]).collect();
     let sql = "DELETE FROM totals WHERE parent IN (SELECT parent FROM list) AND records = 0 AND bytes = 0";
     Statement::over(dialect, &[("parent", ValueType::Text)], rows, sql)
 }
 
-/// Returns a statement that adds to the memberships of clusters.
+/// Returns a statement that adds to the membership counters of clusters.
 fn add_memberships(dialect: Dialect, changes: &BTreeMap<Uuid, i64>) -> Result<Statement, sqlx::Error> {
     let columns = [("cluster_id", ValueType::Text), ("changes", ValueType::Integer)];
     let rows = changes.iter().map(|(cluster, changes)| vec![Value::from(*cluster), Value::from(*changes)]);
@@ -308,14 +307,15 @@ fn add_memberships(dialect: Dialect, changes: &BTreeMap<Uuid, i64>) -> Result<St
     Statement::over(dialect, &columns, rows.collect(), &sql)
 }
 
-/// Returns a statement that deletes the memberships of clusters.
+/// Returns a statement that deletes the membership counters of clusters.
 fn remove_memberships(dialect: Dialect, clusters: &[Key]) -> Result<Statement, sqlx::Error> {
     let rows = clusters.iter().map(|cluster| vec![Value::from(cluster.id)]).collect();
     let sql = "DELETE FROM memberships WHERE cluster_id IN (SELECT cluster_id FROM list)";
     Statement::over(dialect, &[("cluster_id", ValueType::Text)], rows, sql)
 }
 
-/// Writes the effects of a change. Returns `false` if a row to write does not exist, or exists already.
+/// Writes records, MAC addresses and reports. Returns `false` if a row to insert exists already, or a row to replace
+/// does not exist.
 pub(super) async fn write<S: Session>(
     connection: &mut S,
     effects: &mut Effects<'_>,
@@ -347,9 +347,9 @@ pub(super) async fn write<S: Session>(
     Ok(true)
 }
 
-/// Returns the number of items as the number of changed rows.
+/// Returns the length of a list as a number of rows.
 fn count<T>(items: &[T]) -> u64 {
-    // More items than the largest number do not fit into memory.
+    // Never saturates: that many items do not fit into memory.
     u64::try_from(items.len()).unwrap_or(u64::MAX)
 }
 
@@ -408,7 +408,7 @@ async fn resize_hosts<S: Session>(connection: &mut S, effects: &mut Effects<'_>)
     Ok(())
 }
 
-/// Adds the effects of a change to the totals of parents.
+/// Updates the totals of parents, and deletes the totals of removed parents.
 pub(super) async fn write_totals<S: Session>(
     connection: &mut S,
     effects: &Effects<'_>,
@@ -425,7 +425,7 @@ pub(super) async fn write_totals<S: Session>(
     Ok(())
 }
 
-/// Adds the effects of a change to the memberships of clusters, and deletes the memberships of removed clusters.
+/// Updates the membership counters of clusters, and deletes the counters of removed clusters.
 pub(super) async fn write_memberships<S: Session>(
     connection: &mut S,
     effects: &Effects<'_>,
