@@ -1,7 +1,8 @@
-//! Check-ins of hosts: in memory until they are stored together.
+//! Check-ins of hosts, which are kept in memory and stored in batches.
 //!
-//! A check-in is not a change of the host's record: it has no generation and no event. Readers get the later time of
-//! memory and database, so that a check-in counts at once in this process, and in other processes once it is stored.
+//! A check-in is not a change of the host's record, so it gets no generation and no event. Readers use the later time
+//! of memory and database. So a check-in is effective immediately in this process, and in other processes after it is
+//! stored.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use super::{Key, Row};
 /// A check-in of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckIn {
-    /// The host.
+    /// Key of the host whose agent polled for instructions.
     pub host: Key,
     /// Time of the check-in, in microseconds since 1970.
     pub at: i64,
@@ -19,23 +20,24 @@ pub struct CheckIn {
     pub clock: Option<i64>,
 }
 
-/// A limit for the check-ins of hosts in some statuses. A check-in that is too late was stored before the clock was set
-/// back. The silence of its host would not be noticed, and no other check-in would be stored, until the clock passes
-/// it.
+/// A limit for the check-ins of hosts in some statuses.
+///
+/// A check-in in the future was stored before the clock was set back. Until the clock passes it, the server would not
+/// notice that the host is silent, and would store no other check-in of the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckInLimit {
-    /// The statuses.
+    /// Only hosts in these statuses are affected.
     pub statuses: Vec<&'static str>,
-    /// A check-in after this time is too late, in microseconds since 1970.
+    /// The latest valid time of a check-in, in microseconds since 1970.
     pub latest: i64,
-    /// The time that replaces it.
+    /// The time that replaces a later one, in microseconds since 1970.
     pub now: i64,
 }
 
-/// Entries for which memory stays allocated if no check-in waits.
+/// Number of entries for which memory stays allocated while no check-in is pending.
 const MAX_IDLE_CAPACITY: usize = 4096;
 
-/// The check-ins that are not stored yet: at most one for each host.
+/// The check-ins that are not stored yet, at most one for each host.
 #[derive(Debug, Default)]
 pub(super) struct PendingCheckIns(Mutex<PendingState>);
 
@@ -61,12 +63,12 @@ impl PendingCheckIns {
         !std::mem::replace(&mut state.has_task, true)
     }
 
-    /// Returns the time of a host's check-in that is not stored yet.
+    /// Returns the time of a host's pending check-in.
     pub(super) fn last(&self, host: Key) -> Option<i64> {
         self.state().latest.get(&host).map(|check_in| check_in.at)
     }
 
-    /// Sets the columns of a row to the pending check-in, if that is the later one.
+    /// Updates the columns of a row to the pending check-in if it is later.
     pub(super) fn apply_to(&self, row: &mut Row) {
         let state = self.state();
         let Some(check_in) = state.latest.get(&row.key) else { return };
@@ -76,12 +78,11 @@ impl PendingCheckIns {
         }
     }
 
-    /// Returns the pending check-ins.
     pub(super) fn all(&self) -> Vec<CheckIn> {
         self.state().latest.values().copied().collect()
     }
 
-    /// Removes check-ins that are stored, unless their hosts have checked in again.
+    /// Removes stored check-ins from the pending ones, unless their hosts have checked in again.
     pub(super) fn remove(&self, stored: &[CheckIn]) {
         let mut state = self.state();
         for check_in in stored {
@@ -94,7 +95,7 @@ impl PendingCheckIns {
         }
     }
 
-    /// Returns `true` if the task may end, because nothing is pending. The next check-in starts another one.
+    /// Returns `true` if the task may end because nothing is pending. The next check-in then starts a new task.
     pub(super) fn end_task(&self) -> bool {
         let mut state = self.state();
         state.has_task = !state.latest.is_empty();
@@ -128,7 +129,7 @@ mod tests {
         pending.add(CheckIn { host, at: 10, clock: None });
         assert_eq!(columns(&pending, host, None), (Some(10), Some(-1)));
         pending.add(CheckIn { host, at: 20, clock: Some(7) });
-        // The time of a request that took longer.
+        // This check-in is older, as from a request that took longer.
         pending.add(CheckIn { host, at: 15, clock: Some(8) });
         pending.add(CheckIn { host, at: 21, clock: None });
         assert_eq!(columns(&pending, host, Some(20)), (Some(21), Some(7)));

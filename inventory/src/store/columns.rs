@@ -1,8 +1,7 @@
-//! The columns of the table `records` whose values follow from the record. All other parts of a record are in its
-//! document.
+//! The columns of the table `records` with values from the record. The rest of a record is in its document.
 //!
-//! A new column needs a migration, an entry of the table below, and a value in [`Record::columns`](super::Record). The
-//! statements that read and write records contain all entries of the table.
+//! A new column needs a migration, an entry in the table below, and a value in [`Record::columns`](super::Record). The
+//! statements that read and write records use all entries of the table.
 
 use std::collections::BTreeSet;
 
@@ -16,15 +15,15 @@ pub(super) struct Column {
     /// The name in the database.
     pub(super) name: &'static str,
     pub(super) value_type: ValueType,
-    /// Whether a change keeps the stored value if the host has checked in since the record was read.
+    /// Whether a change keeps the stored value if a later check-in is stored.
     pub(super) is_of_check_in: bool,
-    /// Sets the field of a record from a row.
+    /// Reads the column of a row into its field.
     pub(super) read: fn(&mut Columns, &dyn Cells) -> Result<(), sqlx::Error>,
-    /// Returns the value of a record's field.
+    /// Returns the database value of the field.
     pub(super) write: fn(&Columns) -> Value,
 }
 
-/// A form of values in the database.
+/// The representation of a Rust type in a column.
 trait Form<T> {
     const TYPE: ValueType;
     const IS_OF_CHECK_IN: bool = false;
@@ -33,16 +32,16 @@ trait Form<T> {
     fn write(value: &T) -> Value;
 }
 
-/// An id, or NULL.
+/// An id or NULL.
 struct NullableId;
-/// An id, or '' for no id.
+/// An id, or an empty text for no id.
 struct IdOrEmpty;
 /// 0 or 1.
 struct Flag;
 struct Text;
-/// A number, or NULL.
+/// An integer or NULL.
 struct NullableNumber;
-/// A number, or NULL. A check-in sets it without a change of the record.
+/// An integer or NULL. A check-in sets it without a change of the record.
 struct OfCheckIn;
 
 impl Form<Option<Uuid>> for NullableId {
@@ -122,20 +121,19 @@ impl Form<Option<i64>> for OfCheckIn {
     }
 }
 
-/// Defines [`Columns`], and the table of its columns in the database: each field with the form and the name of its
-/// column.
+/// Defines [`Columns`] and the table [`COLUMNS`]. Each entry has a field, its form, and the name of its column.
 macro_rules! columns {
     ($($(#[$doc:meta])* $field:ident: $type:ty = $form:ident($name:literal),)+) => {
-        /// The parts of a record that the database can search, each in a column. All other parts are in the document.
+        /// The searchable parts of a record, each in a column. All other parts are in the document.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         pub struct Columns {
             $($(#[$doc])* pub $field: $type,)+
-            /// MAC addresses of a host, in lower case. They have their own table. `None` in records that were
-            /// read; a change with `None` leaves the addresses unchanged.
+            /// MAC addresses of a host in lower case, which have their own table. `None` in records read from the
+            /// database. A change with `None` leaves the addresses unchanged.
             pub macs: Option<BTreeSet<String>>,
         }
 
-        /// The columns, in the order of the fields.
+        /// The columns in the order of the fields.
         pub(super) const COLUMNS: &[Column] = &[$(Column {
             name: $name,
             value_type: <$form as Form<$type>>::TYPE,
@@ -150,33 +148,33 @@ macro_rules! columns {
 }
 
 columns! {
-    /// The cluster that it belongs to.
+    /// Id of the cluster that the record belongs to.
     cluster: Option<Uuid> = NullableId("cluster_id"),
-    /// The key that the token in its URLs is signed with.
+    /// Id of the key that signed the token in the record's URLs.
     token_key: Option<Uuid> = IdOrEmpty("token_key"),
-    /// Whether it is deleted but still kept.
+    /// Whether the record is deleted but kept for some time.
     deleted: bool = Flag("deleted"),
     /// Status of a host or a cluster. Empty for other records.
     status: String = Text("status"),
     /// Role of a host. Empty for other records.
     role: String = Text("role"),
-    /// Time of a host's last check-in, in microseconds since 1970. A change never lowers the stored time, unless it has
-    /// `None`.
+    /// Time of a host's last check-in, in microseconds since 1970. A change never moves the stored time back, but
+    /// `None` removes it.
     checked_in_at: Option<i64> = OfCheckIn("checked_in_at"),
-    /// Clock of a host at that check-in, in seconds since 1970. `None` if only the document has it.
+    /// The host's clock at its last check-in, in seconds since 1970. `None` if only the document contains it.
     clock: Option<i64> = OfCheckIn("clock"),
-    /// Number of hosts that the assessment of a cluster has seen. `None` for other records, as in the next two columns.
+    /// Number of hosts on which the assessment of a cluster is based. Like the next two columns, `None` for other
+    /// records.
     seen_hosts: Option<i64> = NullableNumber("seen_hosts"),
     /// [Sum](super::generation_sum) of the generations of these hosts.
     seen_generations: Option<i64> = NullableNumber("seen_generations"),
-    /// Generation of the cluster that its assessment has seen.
+    /// Generation of the cluster on which its assessment is based.
     seen_cluster: Option<i64> = NullableNumber("seen_cluster"),
     /// [Basis](crate::Settings::assessment_basis) of the assessment of a cluster. Empty for other records.
     seen_basis: String = Text("seen_basis"),
 }
 
 impl Columns {
-    /// Reads the columns of a row.
     pub(super) fn read(row: &dyn Cells) -> Result<Self, sqlx::Error> {
         let mut columns = Self::default();
         for column in COLUMNS {
@@ -185,7 +183,8 @@ impl Columns {
         Ok(columns)
     }
 
-    /// Returns the columns that are stored if these replace others in the same change.
+    /// Returns the columns to store after a second write of the same change: the later check-in, and `before.macs` if
+    /// `self` has no MAC addresses.
     pub(super) fn after(self, before: &Self) -> Self {
         let is_later =
             self.checked_in_at.is_some_and(|at| before.checked_in_at.is_some_and(|then| then > at));
@@ -207,7 +206,7 @@ mod tests {
     use crate::store::session::{Session as _, Statement};
     use crate::store::{SqlStore, Store as _};
 
-    /// The columns that do not follow from the fields of a record.
+    /// The columns that are not part of [`Columns`].
     const OTHERS: [&str; 8] =
         ["kind", "parent", "id", "document", "size", "schema_version", "record_generation", "made_at"];
 
@@ -225,7 +224,7 @@ mod tests {
         connection.close().await.unwrap();
     }
 
-    /// Returns the texts of the Rust files in a folder.
+    /// Returns the paths and texts of all Rust files in a folder.
     fn rust_files(folder: &Path) -> Vec<(String, String)> {
         let mut files = Vec::new();
         for entry in fs::read_dir(folder).unwrap() {
@@ -239,8 +238,8 @@ mod tests {
         files
     }
 
-    /// A column is added in three places: a migration, an entry of the table, and the columns of its record. A
-    /// statement that lists columns itself would be the fourth.
+    /// A new column needs three additions: a migration, an entry in the table, and a value in the columns of its
+    /// record. A statement with a list of columns would need a fourth.
     #[test]
     fn no_statement_lists_columns() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store");

@@ -1,4 +1,4 @@
-//! The traits of a database of records and events.
+//! The interface of a database of records and events.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,38 +8,39 @@ use async_trait::async_trait;
 use super::query::Query;
 use super::{Changes, Feed, Filter, Key, Outcome, PageQuery, Row, RowPage, StoreError, StoreMetrics};
 
-/// Records that are locked for one change.
+/// A transaction that has locked records for one change.
 #[async_trait]
 pub trait Reservation: fmt::Debug + Send {
-    /// Writes all or nothing of a change, and releases the locks.
+    /// Commits the change, or writes nothing, and releases the locks.
     async fn commit(self: Box<Self>, changes: Changes) -> Result<Outcome, StoreError>;
 }
 
 /// A database of records and events.
 #[async_trait]
 pub trait Store: fmt::Debug + Send + Sync {
-    /// Returns a record, even if it is deleted.
+    /// Returns the record with this key, even if it is deleted.
     async fn get(&self, key: Key) -> Result<Option<Row>, StoreError>;
 
-    /// Returns records in the order of their creation.
+    /// Returns the records that match a filter, in the order of their creation.
     async fn list(&self, filter: Filter) -> Result<Vec<Row>, StoreError>;
 
-    /// Returns one page of that list. No database resources are held between pages, so records may be added and
-    /// removed.
+    /// Returns one page of the records that match a filter, in the order of their creation. No database resources are
+    /// held between pages, so records may be added or removed meanwhile.
     ///
     /// A host and its reports are from the same change.
     async fn page(&self, query: PageQuery) -> Result<RowPage, StoreError>;
 
-    /// Runs another query. The functions of `dyn Store` make queries, for example [`exists`](#method.exists).
+    /// Runs a query other than a list. The methods of `dyn Store` build the queries, for example
+    /// [`exists`](#method.exists).
     async fn query(&self, query: Query<'_>) -> Result<(), StoreError>;
 
-    /// Writes all or nothing of a change. When it returns, the change is on disk.
+    /// Makes a change completely or not at all. After a successful return, the change is on disk.
     async fn commit(&self, changes: Changes) -> Result<Outcome, StoreError>;
 
-    /// Locks records against changes of other processes, until the reservation is committed or dropped. Returns `None`
+    /// Locks records against changes of other processes until the reservation is committed or dropped. Returns `None`
     /// if no other process can change records, or if the lock was not granted.
     ///
-    /// A change that other processes overtake again and again reserves its records before it reads them.
+    /// A change that repeatedly conflicts with other processes reserves its records before it reads them.
     async fn reserve(&self, keys: &BTreeSet<Key>) -> Result<Option<Box<dyn Reservation>>, StoreError>;
 
     /// Returns the measurements of this store.
@@ -48,11 +49,11 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Returns the change feed.
     fn feed(&self) -> &Feed;
 
-    /// Returns `true` if only this store can change the records: no other process, and no other store of this process.
+    /// Returns `true` if no other process and no other store of this process can change the records.
     fn is_alone(&self) -> bool;
 
-    /// Checks that the database can do what requests need: read the tables and change them. Changes nothing, writes
-    /// nothing to the disk, and waits only briefly for locked tables.
+    /// Checks that the database allows the reads and writes that requests need. Changes nothing, writes nothing to the
+    /// disk, and waits only briefly for locked tables.
     async fn check_usable(&self) -> Result<(), StoreError>;
 
     /// Completes pending changes and closes the database.

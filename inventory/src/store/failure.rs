@@ -1,15 +1,15 @@
-//! Classification of database errors, and the time limit of operations.
+//! Classifies database errors, and limits the time of operations.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::StoreError;
 
-/// A database that does not answer within this time is considered unavailable. Longer than PostgreSQL's
-/// `statement_timeout`.
+/// Time limit for an operation. A database that does not respond within this time is considered unavailable. Must
+/// exceed PostgreSQL's `statement_timeout`.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits for a query, with a limit on time.
+/// Runs an operation with a time limit, and converts its error.
 pub(super) async fn with_time_limit<T>(
     doing: &'static str,
     work: impl Future<Output = Result<T, sqlx::Error>>,
@@ -33,53 +33,55 @@ pub(super) fn store_error(doing: &'static str, error: impl Into<Arc<sqlx::Error>
     }
 }
 
-/// Returns `true` if the disk of a database is full: SQLITE_FULL, SQLITE_IOERR_SHMSIZE (a shared-memory file that
-/// cannot grow), or disk_full of PostgreSQL.
+/// Returns `true` if the disk of the database is full. The codes are `SQLITE_FULL`, `SQLITE_IOERR_SHMSIZE` (a
+/// shared-memory file cannot grow), and PostgreSQL's `disk_full`.
 fn is_full(error: &sqlx::Error) -> bool {
     sql_state(error).is_some_and(|state| ["13", "4874", "53100"].contains(&&*state))
 }
 
-/// Returns `true` if a database accepts no changes: SQLITE_READONLY, or read_only_sql_transaction of PostgreSQL, also
-/// during recovery.
+/// Returns `true` if the database is read-only. The codes are `SQLITE_READONLY` and PostgreSQL's
+/// `read_only_sql_transaction`, which a recovering server also returns.
 fn is_read_only(error: &sqlx::Error) -> bool {
     sqlite_code(error) == Some(8) || sql_state(error).as_deref() == Some("25006")
 }
 
-/// Returns `true` if another process has locked a SQLite file: SQLITE_BUSY or SQLITE_LOCKED.
+/// Returns `true` if another process has locked a SQLite file. The codes are `SQLITE_BUSY` and `SQLITE_LOCKED`.
 fn is_locked_file(error: &sqlx::Error) -> bool {
     matches!(sqlite_code(error), Some(5 | 6))
 }
 
-/// Returns the primary error code of SQLite. Codes of PostgreSQL have five characters, which no code of SQLite has.
+/// Returns SQLite's primary error code. PostgreSQL codes are excluded by their length of five characters, which no
+/// SQLite code has.
 fn sqlite_code(error: &sqlx::Error) -> Option<u32> {
     let code = sql_state(error).filter(|code| code.len() < 5)?;
     code.parse::<u32>().ok().map(|code| code & 0xff)
 }
 
-/// Returns `true` if a database is not reachable. The same query may succeed later.
+/// Returns `true` if the database is unreachable, so that the same query may succeed later.
 pub(super) fn is_unreachable(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::WorkerCrashed => true,
-        // A server that stops while a connection is set up sends nothing, which is a protocol error.
+        // A server that stops during the connection setup closes the connection early, which the driver reports as a
+        // protocol error.
         sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) => true,
-        // PostgreSQL: connection exceptions, connections ended by the server, and too many connections.
+        // PostgreSQL codes: connection exceptions, connections that the server has ended, and too many connections.
         error => sql_state(error).is_some_and(|state| {
             state.len() == 5 && (state.starts_with("08") || state.starts_with("57P") || state == "53300")
         }),
     }
 }
 
-/// Returns the error code of the database.
+/// Returns the SQLSTATE of PostgreSQL or the extended error code of SQLite.
 pub(super) fn sql_state(error: &sqlx::Error) -> Option<std::borrow::Cow<'_, str>> {
     error.as_database_error().and_then(sqlx::error::DatabaseError::code)
 }
 
-/// Returns `true` if PostgreSQL aborted a transaction because of another one.
+/// Returns `true` if PostgreSQL aborted a transaction because of a serialization failure or a deadlock.
 pub(super) fn is_overtaken(error: &sqlx::Error) -> bool {
     sql_state(error).is_some_and(|state| ["40001", "40P01"].contains(&&*state))
 }
 
-/// Returns `true` if PostgreSQL did not grant a lock in time.
+/// Returns `true` if PostgreSQL did not grant a lock within `lock_timeout`.
 pub(super) fn is_lock_timeout(error: &sqlx::Error) -> bool {
     sql_state(error).as_deref() == Some("55P03")
 }
@@ -88,7 +90,7 @@ pub(super) fn is_lock_timeout(error: &sqlx::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// A database error with a code.
+    /// A database error that has only a code.
     #[derive(Debug, thiserror::Error)]
     #[error("{0}")]
     struct Coded(&'static str);
@@ -139,7 +141,7 @@ mod tests {
         for code in ["13", "4874", "53100"] {
             assert!(matches!(of(Coded(code)), StoreError::Full { .. }), "{code}");
         }
-        // Error codes of SQLite are numbers.
+        // SQLite codes are numbers.
         for code in ["25006", "8", "264", "520", "1032"] {
             assert!(matches!(of(Coded(code)), StoreError::ReadOnly { .. }), "{code}");
         }

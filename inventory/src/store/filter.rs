@@ -1,4 +1,4 @@
-//! Selections of records, pages of lists, and limits.
+//! Filters for records, pages of lists, and limits on the number and size of records.
 
 use std::collections::BTreeMap;
 
@@ -7,76 +7,76 @@ use uuid::Uuid;
 use super::list_range::ListRange;
 use super::{Key, Kind, ReportKinds, Reports, Row};
 
-/// Selects records.
+/// Selects records by kind and optional conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// Only records of this kind.
+    /// The kind of the selected records.
     pub kind: Kind,
-    /// Only records with this parent. `None`: all.
+    /// Selects only records with this parent. `None` selects all.
     pub parent: Option<Uuid>,
-    /// Only records of this cluster. `None`: all.
+    /// Selects only records of this cluster. `None` selects all.
     pub cluster: Option<Uuid>,
-    /// Only records with this status. `None`: all.
+    /// Selects only records with this status. `None` selects all.
     pub status: Option<&'static str>,
-    /// Only hosts with this role. `None`: all.
+    /// Selects only hosts with this role. `None` selects all.
     pub role: Option<&'static str>,
-    /// Also deleted records.
+    /// Whether deleted records are also selected.
     pub deleted: bool,
 }
 
 impl Filter {
-    /// Selects all records of a kind that are not deleted.
+    /// Returns a filter for all records of a kind that are not deleted.
     #[must_use]
     pub fn all(kind: Kind) -> Self {
         Self { kind, parent: None, cluster: None, status: None, role: None, deleted: false }
     }
 
-    /// Selects only records with this parent.
+    /// Restricts the filter to records with this parent.
     #[must_use]
     pub fn within(self, parent: Uuid) -> Self {
         Self { parent: Some(parent), ..self }
     }
 
-    /// Selects only records of this cluster.
+    /// Restricts the filter to records of this cluster.
     #[must_use]
     pub fn of_cluster(self, cluster: Uuid) -> Self {
         Self { cluster: Some(cluster), ..self }
     }
 
-    /// Also selects deleted records.
+    /// Extends the filter to deleted records.
     #[must_use]
     pub fn with_deleted(self) -> Self {
         Self { deleted: true, ..self }
     }
 }
 
-/// The number of hosts of one cluster that have one status, either deleted or not.
+/// The number of hosts that share a cluster, a status, and whether they are deleted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostCount {
-    /// The cluster.
+    /// Id of the cluster that the hosts belong to.
     pub cluster: Uuid,
-    /// The status.
+    /// Status of the hosts, such as `known`.
     pub status: String,
     /// Whether these hosts are deleted.
     pub deleted: bool,
-    /// The number of hosts.
+    /// The number of hosts with this status.
     pub hosts: u64,
 }
 
-/// A limit on all records with the same parent.
+/// A limit on the records of one kind with the same parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// The kind of the records.
+    /// The kind of the limited records.
     pub kind: Kind,
-    /// The parent of the records.
+    /// The id of the parent, for example an infra-env.
     pub parent: Uuid,
-    /// Maximum number of records, without deleted ones. `u64::MAX`: no limit.
+    /// Maximum number of records without deleted ones. `u64::MAX` for no limit.
     pub records: u64,
-    /// The most [counted bytes](super::counted_size), including deleted records.
+    /// Maximum total [counted size](super::counted_size) in bytes, including deleted records.
     pub bytes: u64,
 }
 
-/// A position in a list of records, which is in the order of their creation.
+/// A position in a list of records. Lists are in the order of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     pub(super) made_at: i64,
@@ -88,54 +88,55 @@ impl Position {
     pub const START: Self = Self { made_at: i64::MIN, id: Uuid::nil() };
 }
 
-/// Selects a page of a list.
+/// Selects one page of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageQuery {
-    /// The records of the list.
+    /// Selects the records of the whole list.
     pub filter: Filter,
-    /// Also read reports of these kinds, if the records are hosts.
+    /// The kinds of reports to read with each host. Has no effect for other records.
     pub reports: ReportKinds,
-    /// Where the page starts.
+    /// The page starts after this position.
     pub after: Position,
-    /// Number of records to skip from there.
+    /// Number of records to skip after the position.
     pub offset: u64,
-    /// Maximum number of records of the page; `None` for as many as fit.
+    /// Maximum number of records in the page. `None` for as many as fit.
     pub limit: Option<u64>,
 }
 
 impl PageQuery {
-    /// Selects the first page of a list, without reports.
+    /// Returns a query for the first page of a list, without reports.
     #[must_use]
     pub fn first(filter: Filter) -> Self {
         Self { filter, reports: ReportKinds::NONE, after: Position::START, offset: 0, limit: None }
     }
 
-    /// Also selects reports of some kinds.
+    /// Also reads reports of these kinds.
     #[must_use]
     pub fn with_reports(self, reports: ReportKinds) -> Self {
         Self { reports, ..self }
     }
 
-    /// Selects only a part of the list.
+    /// Restricts the list to a range.
     #[must_use]
     pub fn in_range(self, range: ListRange) -> Self {
         Self { offset: range.offset, limit: range.limit, ..self }
     }
 
-    /// Selects the page that starts after a position.
+    /// Moves the start of the page to a position, without an offset.
     #[must_use]
     pub fn after(self, after: Position) -> Self {
         Self { after, offset: 0, ..self }
     }
 }
 
-/// Consecutive records of a list. Pages are small, to save memory, but have at least one record.
+/// Consecutive records of a list. A page is small to save memory, but contains at least one record if any record
+/// follows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowPage {
-    /// The records. Empty if no record follows the start of the page.
+    /// The records of the page. Empty if no record follows the start of the page.
     pub rows: Vec<Row>,
-    /// The requested reports of these records, which are hosts. Hosts without reports are absent.
+    /// The requested reports, by the key of their host. Hosts without reports are absent.
     pub reports: BTreeMap<Key, Reports>,
-    /// Where the next page starts. `None` after the last page.
+    /// The position where the next page starts. `None` if this is the last page.
     pub next: Option<Position>,
 }

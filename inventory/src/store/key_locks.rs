@@ -1,4 +1,4 @@
-//! Locks on the keys of records, for changes that other changes overtake again and again.
+//! Locks on the keys of records, for changes that repeatedly conflict with others in this process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,11 +9,11 @@ use super::Key;
 
 type KeyMutex = Arc<tokio::sync::Mutex<()>>;
 
-/// The locked keys of this process. Usually empty.
+/// The locked keys of this process. There are usually none.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeyLocks(Arc<Mutex<BTreeMap<Key, KeyMutex>>>);
 
-/// Locks on keys, released when the value is dropped.
+/// Guards of locked keys, which release the locks when dropped.
 #[derive(Debug)]
 pub(super) struct KeyGuards<'a> {
     guards: Vec<OwnedMutexGuard<()>>,
@@ -26,25 +26,26 @@ impl KeyLocks {
         use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Locks keys in their order, so that no two callers wait for each other. A caller must not hold other guards.
+    /// Locks keys in ascending order, so that no two callers wait for each other. The caller must not hold other
+    /// guards.
     pub(super) async fn lock<'a>(&self, keys: &'a BTreeSet<Key>) -> KeyGuards<'a> {
-        let mut held = KeyGuards { guards: Vec::new(), keys, locks: self.clone() };
+        let mut guards = KeyGuards { guards: Vec::new(), keys, locks: self.clone() };
         for key in keys {
             let lock = self.with_map(|locks| Arc::clone(locks.entry(*key).or_default()));
-            held.guards.push(lock.lock_owned().await);
+            guards.guards.push(lock.lock_owned().await);
         }
-        held
+        guards
     }
 
-    /// Waits for the keys that others have locked, and locks these.
+    /// Waits for those keys that other callers have locked, and then locks them. Other keys stay unlocked.
     pub(super) async fn wait<'a>(&self, keys: &'a BTreeSet<Key>) -> KeyGuards<'a> {
-        let mut held = KeyGuards { guards: Vec::new(), keys, locks: self.clone() };
+        let mut guards = KeyGuards { guards: Vec::new(), keys, locks: self.clone() };
         for key in keys {
             if let Some(lock) = self.with_map(|locks| locks.get(key).map(Arc::clone)) {
-                held.guards.push(lock.lock_owned().await);
+                guards.guards.push(lock.lock_owned().await);
             }
         }
-        held
+        guards
     }
 }
 
@@ -53,7 +54,7 @@ impl Drop for KeyGuards<'_> {
         self.guards.clear();
         self.locks.with_map(|locks| {
             for key in self.keys {
-                // Others that wait for the lock have a reference too.
+                // Callers that wait for the lock also hold a reference.
                 if locks.get(key).is_some_and(|lock| Arc::strong_count(lock) == 1) {
                     locks.remove(key);
                 }
@@ -78,14 +79,14 @@ mod tests {
         let (one, other) = (BTreeSet::from([key()]), BTreeSet::from([key()]));
         let both: BTreeSet<_> = one.union(&other).copied().collect();
         let locks = KeyLocks::default();
-        let held = locks.lock(&one).await;
+        let guards = locks.lock(&one).await;
         drop(locks.wait(&other).await);
         drop(locks.lock(&other).await);
         for waiting in [&one, &both] {
             assert!(timeout(Duration::from_millis(5), locks.wait(waiting)).await.is_err());
             assert!(timeout(Duration::from_millis(5), locks.lock(waiting)).await.is_err());
         }
-        drop(held);
+        drop(guards);
         drop(locks.lock(&both).await);
         assert!(locks.with_map(|locks| locks.is_empty()));
     }

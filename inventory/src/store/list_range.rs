@@ -1,24 +1,24 @@
-//! Parts of lists.
+//! The range of a list that a client requests.
 
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt, TryStreamExt};
 
-/// The part of a list that a client requests.
+/// The range of a list that a client requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListRange {
     /// Number of records to skip.
     pub offset: u64,
-    /// Maximum number of records; `None` for all.
+    /// Maximum number of records. `None` for all.
     pub limit: Option<u64>,
 }
 
 impl ListRange {
-    /// The whole list.
+    /// The range of the whole list.
     pub const ALL: Self = Self { offset: 0, limit: None };
 }
 
-/// Returns the requested part of a list that cannot be selected in the database. An error among the skipped items ends
-/// the list.
+/// Returns the requested range of a list for which the database cannot select it. An error ends the list, even among
+/// the skipped items.
 pub(crate) fn part_of_list<T: Send + 'static, E: Send + 'static>(
     items: impl Stream<Item = Result<T, E>> + Send + 'static,
     range: ListRange,
@@ -30,7 +30,7 @@ pub(crate) fn part_of_list<T: Send + 'static, E: Send + 'static>(
         std::future::ready(!is_skipped)
     });
     match range.limit {
-        // No list is longer than the largest number.
+        // If the limit saturates, it still exceeds the length of every list.
         Some(limit) => items.take(usize::try_from(limit).unwrap_or(usize::MAX)).boxed(),
         None => items.boxed(),
     }
@@ -54,8 +54,8 @@ mod tests {
             (u64::MAX, Some(u64::MAX), 0..0),
         ] {
             let part = part_of_list(stream::iter((0..10).map(Ok::<_, ()>)), ListRange { offset, limit });
-            let found: Vec<i32> = part.try_collect().await.unwrap();
-            assert_eq!(found, expected.collect::<Vec<_>>(), "{offset} {limit:?}");
+            let selected: Vec<i32> = part.try_collect().await.unwrap();
+            assert_eq!(selected, expected.collect::<Vec<_>>(), "{offset} {limit:?}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The location of a database: a file or a server.
+//! The location of a database: a SQLite file or a PostgreSQL server.
 
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -7,17 +7,17 @@ use percent_encoding::percent_decode_str;
 
 use super::{StoreError, server_url};
 
-/// The location of a database.
+/// Where a database is, as parsed from its URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DatabaseLocation {
-    /// A SQLite file.
+    /// A SQLite database file.
     File {
-        /// Its path.
+        /// The decoded path in the URL.
         path: PathBuf,
-        /// Whether the file is created if it does not exist.
+        /// Whether to create the file if it does not exist.
         create: bool,
     },
-    /// The URL of a PostgreSQL database.
+    /// The URL of a PostgreSQL database, with its password.
     Server(String),
 }
 
@@ -35,7 +35,7 @@ impl DatabaseLocation {
     }
 }
 
-/// Returns the scheme for messages, unless it might be a part of a password.
+/// Returns the scheme for error messages, or a placeholder if it may be part of a password.
 fn scheme_only(scheme: &str) -> String {
     let is_scheme = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
     if is_scheme && !scheme.is_empty() { format!("{scheme}:") } else { "something else".to_owned() }
@@ -55,9 +55,9 @@ fn parse_file_location(rest: &str) -> Result<DatabaseLocation, StoreError> {
     Ok(DatabaseLocation::File { path, create })
 }
 
-/// Decodes the path of a URL. Returns `None` if an escape is invalid or means NUL.
+/// Decodes the percent-encoded path of a URL. Returns `None` if an escape is invalid or decodes to NUL.
 fn decode_path(text: &str) -> Option<PathBuf> {
-    // The decoder keeps invalid escapes unchanged, which would name another file.
+    // The decoder leaves invalid escapes unchanged, so the path would name another file.
     let is_escape = |rest: &str| {
         let digits = rest.as_bytes().first_chunk::<2>();
         digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
@@ -69,15 +69,16 @@ fn decode_path(text: &str) -> Option<PathBuf> {
     (!bytes.contains(&0)).then(|| std::ffi::OsString::from_vec(bytes).into())
 }
 
-/// Returns the URL of a server for messages: scheme, host, port and path.
+/// Returns the scheme, host, port and path of a server URL for messages.
 pub(super) fn without_password(url: &str) -> String {
     public_part(url).unwrap_or_else(|| "at this URL".to_owned())
 }
 
-/// Returns `None` if a part of the URL has invalid characters, because it may be a part of a password.
+/// Returns the parts of a URL that contain no password. Returns `None` if a part has invalid characters, because it may
+/// belong to a password.
 fn public_part(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
-    // User and password end before the host, which is before the path. A query may contain an `@` too.
+    // User and password precede the host, and the host precedes the path. The query may also contain `@`.
     let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = address.split_at(address.find('/').unwrap_or(address.len()));
     let (_, authority) = authority.rsplit_once('@').unwrap_or(("", authority));

@@ -1,28 +1,28 @@
-//! Measurements of the store. The HTTP layer exports them.
+//! Measurements of the store, which the HTTP layer exports as metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::Outcome;
 
-/// An operation of the store that takes time.
+/// An operation of the store whose duration is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Reads of records, reports and events, searches, and renewals of leases.
     Read,
-    /// Commits of changes, including the time that they wait for others.
+    /// Commits of changes, including the time in the queue.
     Commit,
-    /// Locks on records for a change that was overtaken often.
+    /// Locks that a change takes on its records after repeated conflicts.
     Reserve,
-    /// Commits of check-ins, each of many hosts.
+    /// Commits of check-ins, each for many hosts.
     CheckIns,
 }
 
 impl Operation {
-    /// All operations.
+    /// All operations, in the order of their declaration.
     pub const ALL: [Self; 4] = [Self::Read, Self::Commit, Self::Reserve, Self::CheckIns];
 
-    /// Returns the value of a metric's label.
+    /// Returns the operation's value for a metric label, such as `commit`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -34,21 +34,21 @@ impl Operation {
     }
 }
 
-/// A histogram of durations.
+/// A histogram of durations, safe for concurrent use.
 #[derive(Debug, Default)]
 pub struct DurationHistogram {
-    /// For each bound, the durations up to it and above the previous bound; then the longer durations.
+    /// One count for each upper bound, for durations above the previous bound, and a last count for longer durations.
     buckets: [AtomicU64; Self::BOUNDS_MICROS.len() + 1],
     micros: AtomicU64,
 }
 
 impl DurationHistogram {
-    /// The upper bounds of the buckets in microseconds.
+    /// Upper bounds of the buckets in microseconds. A last bucket without a bound follows.
     pub const BOUNDS_MICROS: [u64; 8] = [100, 500, 2_000, 10_000, 50_000, 250_000, 1_000_000, 10_000_000];
 
-    /// Adds a duration.
+    /// Adds a duration to its bucket.
     pub fn record(&self, duration: Duration) {
-        // No operation takes longer.
+        // If the conversion saturates, the duration is in the last bucket.
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         let bucket = Self::BOUNDS_MICROS.iter().position(|bound| micros <= *bound);
         let bucket = bucket.unwrap_or(Self::BOUNDS_MICROS.len());
@@ -58,13 +58,14 @@ impl DurationHistogram {
         self.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// Returns the number of durations in each bucket. The last bucket has no upper bound.
+    /// Returns the number of durations in each bucket, without the durations of lower buckets. The last bucket has no
+    /// upper bound.
     #[must_use]
     pub fn buckets(&self) -> [u64; Self::BOUNDS_MICROS.len() + 1] {
         std::array::from_fn(|index| self.buckets.get(index).map_or(0, |count| count.load(Ordering::Relaxed)))
     }
 
-    /// Returns the number of durations.
+    /// Returns the total number of durations.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets().iter().sum()
@@ -92,7 +93,7 @@ pub struct StoreMetrics {
 }
 
 impl StoreMetrics {
-    /// Returns the durations of an operation, including failed ones.
+    /// Returns the durations of an operation, including failed calls.
     #[must_use]
     pub fn durations(&self, operation: Operation) -> &DurationHistogram {
         match operation {
@@ -103,13 +104,13 @@ impl StoreMetrics {
         }
     }
 
-    /// Returns how often an operation failed. Conflicts are not failures.
+    /// Returns the number of failed calls of an operation. Conflicts are not failures.
     #[must_use]
     pub fn failures(&self, operation: Operation) -> u64 {
         self.failures_of(operation).map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
-    /// Returns the number of commits that wrote nothing because another change was faster.
+    /// Returns the number of commits that wrote nothing because they conflicted with another change.
     #[must_use]
     pub fn conflicts(&self) -> u64 {
         self.conflicts.load(Ordering::Relaxed)
@@ -126,30 +127,28 @@ impl StoreMetrics {
         self.retries.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of check-ins of hosts. Most of them are stored together with others, after some time.
+    /// Returns the number of check-ins received. Most of them are stored later, in batches.
     #[must_use]
     pub fn check_ins(&self) -> u64 {
         self.check_ins.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of check-ins that were stored together with others. Only the latest of a host is stored.
+    /// Returns the number of check-ins written to the database in batches. Only the latest check-in of a host is
+    /// stored.
     #[must_use]
     pub fn stored_check_ins(&self) -> u64 {
         self.stored_check_ins.load(Ordering::Relaxed)
     }
 
-    /// Counts a check-in.
     pub(super) fn add_check_in(&self) {
         self.check_ins.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts stored check-ins.
     pub(super) fn add_stored_check_ins(&self, count: usize) {
-        // A batch has few check-ins.
+        // A batch is far smaller, so the count never saturates.
         self.stored_check_ins.fetch_add(u64::try_from(count).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Counts a retry.
     pub(super) fn add_retry(&self) {
         self.retries.fetch_add(1, Ordering::Relaxed);
     }
@@ -166,7 +165,7 @@ impl StoreMetrics {
         result
     }
 
-    /// Runs an operation and records its duration and failure.
+    /// Runs an operation and records its duration or failure.
     pub(super) async fn measure<T, E>(
         &self,
         operation: Operation,
@@ -204,7 +203,7 @@ mod tests {
         let failed: Result<(), ()> = metrics.measure(Operation::Commit, async { Err(()) }).await;
         failed.unwrap_err();
         metrics.measure(Operation::Read, async { Ok::<_, ()>(1) }).await.unwrap();
-        let found = Operation::ALL.map(|one| (metrics.durations(one).count(), metrics.failures(one)));
-        assert_eq!(found, [(1, 0), (1, 1), (0, 0), (0, 0)]);
+        let counts = Operation::ALL.map(|one| (metrics.durations(one).count(), metrics.failures(one)));
+        assert_eq!(counts, [(1, 0), (1, 1), (0, 0), (0, 0)]);
     }
 }

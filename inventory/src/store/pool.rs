@@ -1,8 +1,9 @@
-//! The limits of connection pools.
+//! Limits for the database connection pools.
 
 use std::time::Duration;
 
-/// A few connections keep a database busy. Further queries wait in this process, where waiting is cheap.
+/// Maximum number of connections. A few keep the database busy, and waiting in this process is cheaper than in the
+/// database.
 pub(super) const MAX_CONNECTIONS: u32 = 10;
-/// A query that waits longer for a connection fails.
+/// Time limit for getting a connection from the pool.
 pub(super) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,7 +1,7 @@
-//! A store in a database of a PostgreSQL server, which several processes may share.
+//! A store in a database of a PostgreSQL server, which several processes can share.
 //!
 //! Each change is one transaction, which also notifies the other processes. It locks rows where the isolation level
-//! alone is not enough.
+//! does not suffice.
 
 mod lease;
 
@@ -24,10 +24,10 @@ use super::session::Session;
 use super::statements::commit::{Prepared, TEST_STATEMENTS, apply, lock};
 use super::{Changes, Feed, Key, Outcome, Reservation, StoreError, pool, schema};
 
-/// A connection that was idle for less time is used without a ping.
+/// A connection that has been idle for longer is checked with a ping before use.
 const FRESH: Duration = Duration::from_secs(5);
 
-/// The first statements of every connection. A replica that hangs must not block the others.
+/// The first statements on every connection. The timeouts prevent a hanging replica from blocking the others.
 const SESSION: &str = "SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
                        SET idle_in_transaction_session_timeout = '30s'";
 
@@ -40,19 +40,20 @@ pub(super) struct PostgresParts {
     listener: Mutex<Option<ListenerTask>>,
 }
 
-/// A reservation holds a connection while its change reads on another one. So only some connections may hold one.
+/// Maximum number of reservations. A reservation holds a connection while its change reads on another one, so
+/// reservations must not use up the pool.
 const MAX_RESERVATIONS: usize = 4;
 
 const WRITING: &str = "writing a change";
 const TESTING: &str = "testing the tables";
-/// How long a test of the tables waits for a lock. The implicit transaction of the test ends this setting.
+/// Limits how long a test of the tables waits for a lock. The setting ends with the test's implicit transaction.
 const TEST_PATIENCE: &str = "SET LOCAL lock_timeout = '1s'";
 const LOCKING: &str = "locking records";
 
 /// Opens a database and migrates its tables.
 ///
-/// Two values of `sslmode` let the server decide about encryption. If the server refuses the first choice, the second
-/// one is tried, as in libpq.
+/// With two values of `sslmode`, the server decides about encryption. If the server refuses the first choice, the
+/// second one is tried, as in libpq.
 pub(super) async fn open(url: &str, feed: &Feed) -> Result<PostgresParts, StoreError> {
     let name = without_password(url);
     let failed = |source| StoreError::Open { database: name.clone(), source };
@@ -74,7 +75,7 @@ async fn connect(name: &str, options: PgConnectOptions, feed: &Feed) -> Result<P
     let failed = |source| StoreError::Open { database: name.to_owned(), source };
     let mut connection = options.connect().await.map_err(failed)?;
     schema::migrate(name, &mut connection).await?;
-    // The tables are committed, so a failure to close this connection loses nothing.
+    // The migrations are committed, so an error while closing this connection does no harm.
     let _ = connection.close().await;
     let pool = PgPoolOptions::new()
         .max_connections(pool::MAX_CONNECTIONS)
@@ -83,9 +84,9 @@ async fn connect(name: &str, options: PgConnectOptions, feed: &Feed) -> Result<P
         .after_connect(|connection, _| {
             Box::pin(async move { Executor::execute(connection, SESSION).await.map(drop) })
         })
-        .before_acquire(|connection, seen| {
+        .before_acquire(|connection, metadata| {
             Box::pin(async move {
-                if seen.idle_for > FRESH {
+                if metadata.idle_for > FRESH {
                     connection.ping().await?;
                 }
                 Ok(true)
@@ -98,24 +99,24 @@ async fn connect(name: &str, options: PgConnectOptions, feed: &Feed) -> Result<P
 }
 
 impl PostgresParts {
-    /// Returns a connection of the pool. Its user must mark it as complete.
+    /// Returns a connection from the pool. The caller must mark it as [complete](LeasedConnection::complete) after use.
     pub(super) async fn acquire(&self) -> Result<LeasedConnection, sqlx::Error> {
         self.pool.acquire().await.map(LeasedConnection::new)
     }
 
-    /// Begins a transaction that writes.
+    /// Begins a transaction for writing.
     async fn begin(&self) -> Result<LeasedTransaction, sqlx::Error> {
         self.acquire().await?.begin().await
     }
 
-    /// Makes a change in one transaction.
+    /// Makes a change in its own transaction.
     pub(super) async fn commit(&self, change: &Prepared) -> Result<Outcome, StoreError> {
-        let begun = with_time_limit(WRITING, self.begin());
-        let transaction = self.feed.while_reachable(WRITING, begun).await?;
+        let transaction = with_time_limit(WRITING, self.begin());
+        let transaction = self.feed.while_reachable(WRITING, transaction).await?;
         with_time_limit(WRITING, commit_in(transaction, change, &self.feed)).await
     }
 
-    /// Checks that the tables can be read and changed. All statements are one message.
+    /// Checks that the tables can be read and changed. All statements are sent in one message.
     pub(super) async fn check_usable(&self) -> Result<(), StoreError> {
         let statements = format!("{TEST_PATIENCE}; {}", TEST_STATEMENTS.join("; "));
         let work = async {
@@ -127,19 +128,19 @@ impl PostgresParts {
         let tested = self.feed.while_reachable(TESTING, with_time_limit(TESTING, work)).await;
         match tested {
             Ok(_) => Ok(()),
-            // The tables were not granted in time.
+            // `lock_timeout` expired: another session has locked the tables.
             Err(StoreError::Contended) => Err(StoreError::Locked { doing: TESTING }),
             Err(error) => Err(error),
         }
     }
 
-    /// Ends the connection for notifications, and those of the pool.
+    /// Closes the listener's connection and the pool.
     pub(super) async fn close(&self) {
         drop(self.listener.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.pool.close().await;
     }
 
-    /// Locks records in a transaction.
+    /// Begins a transaction and locks records in it.
     pub(super) async fn reserve(
         &self,
         keys: &BTreeSet<Key>,
@@ -162,7 +163,7 @@ impl PostgresParts {
     }
 }
 
-/// Records that a transaction has locked.
+/// A transaction that has locked records.
 #[derive(Debug)]
 struct LockedRecords {
     transaction: LeasedTransaction,
@@ -198,7 +199,7 @@ async fn commit_in(
                 own.discard();
                 Ok(Outcome::Overtaken)
             }
-            // The change may be made or not.
+            // The server may or may not have committed the change.
             Err(error) => Err(error),
         },
         Ok(outcome) => {
@@ -213,7 +214,7 @@ async fn commit_in(
     }
 }
 
-/// Sends notifications when the transaction commits.
+/// Queues notifications, which PostgreSQL sends when the transaction commits.
 async fn send(transaction: &mut LeasedTransaction, notifications: Vec<String>) -> Result<(), sqlx::Error> {
     for notification in notifications {
         Session::has_row(&mut **transaction, notify(notification)).await?;
@@ -221,7 +222,7 @@ async fn send(transaction: &mut LeasedTransaction, notifications: Vec<String>) -
     Ok(())
 }
 
-/// Returns `true` if the server does not accept a client, which may depend on encryption.
+/// Returns `true` if the server rejects the client, which may depend on encryption.
 fn is_refused(error: &sqlx::Error) -> bool {
     sql_state(error).is_some_and(|state| state == "28000")
 }

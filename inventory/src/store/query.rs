@@ -1,25 +1,25 @@
-//! Queries that are not lists of records.
+//! Queries other than lists of records.
 
 use std::fmt;
 
 use super::session::{Cells, Dialect, Statement};
 
-/// Returns the statements of a query in a dialect.
+/// A function that returns the statements of a query in a dialect.
 type Statements<'a> = Box<dyn Fn(Dialect) -> Vec<Statement> + Send + Sync + 'a>;
 
-/// Takes a row of the statement with a number.
+/// A function that receives each result row with the index of its statement.
 type TakeRow<'a> = Box<dyn FnMut(usize, &dyn Cells) -> Result<(), sqlx::Error> + Send + 'a>;
 
-/// A query on the tables of a store. The functions of `dyn Store` make and run them.
+/// A query on the tables of a store. The methods of `dyn Store` build and run queries.
 pub struct Query<'a> {
-    /// What the caller does, for errors.
+    /// What the caller is doing, for error messages.
     pub(super) doing: &'static str,
     pub(super) statements: Statements<'a>,
     pub(super) take_row: TakeRow<'a>,
 }
 
 impl<'a> Query<'a> {
-    /// Returns a query of one statement.
+    /// Returns a query with a single statement.
     pub(super) fn new(
         doing: &'static str,
         statement: impl Fn(Dialect) -> Statement + Send + Sync + 'a,
@@ -29,7 +29,7 @@ impl<'a> Query<'a> {
         Self { doing, statements, take_row: Box::new(move |_, row| take_row(row)) }
     }
 
-    /// Returns the text of errors of this query: what the caller does.
+    /// Returns a short description of what the caller is doing, for error messages. For example `reading events`.
     #[must_use]
     pub fn doing(&self) -> &'static str {
         self.doing

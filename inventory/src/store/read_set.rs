@@ -64,7 +64,7 @@ impl ReadSet {
         Self { store, check_ins, reads: Arc::default(), overtaken: Arc::default() }
     }
 
-    /// Returns reports of a host that was read through this set.
+    /// Returns reports of a host that the caller has read through this set.
     ///
     /// # Errors
     ///
@@ -125,11 +125,11 @@ impl ReadSet {
             Step::Require(key) => reads.get(key).is_none_or(|read| read.generation == 0 || read.is_deleted),
             _ => true,
         });
-        let mut written = BTreeSet::new();
+        let mut written_keys = BTreeSet::new();
         for step in &mut changes.steps {
             match step {
                 Step::Replace(row) => {
-                    written.insert(row.key);
+                    written_keys.insert(row.key);
                     let Some(read) = reads.get(&row.key) else { continue };
                     if read.macs == row.columns.macs {
                         row.columns.macs = None;
@@ -140,15 +140,15 @@ impl ReadSet {
                     }
                 }
                 Step::Insert(row) => {
-                    written.insert(row.key);
+                    written_keys.insert(row.key);
                 }
                 Step::Remove(key, _) => {
-                    written.insert(*key);
+                    written_keys.insert(*key);
                 }
                 _ => {}
             }
         }
-        let unwritten = reads.into_iter().filter(|(key, _)| !written.contains(key));
+        let unwritten = reads.into_iter().filter(|(key, _)| !written_keys.contains(key));
         changes.steps.extend(unwritten.map(|(key, read)| Step::RequireAt(key, read.generation)));
         Ok(changes)
     }

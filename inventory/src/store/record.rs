@@ -50,7 +50,7 @@ pub trait Record: Serialize + DeserializeOwned + Clone + Debug + Send + Sync + '
 /// A record as read from the database, with its generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored<R> {
-    /// The decoded document, with the fields that have columns of their own.
+    /// The decoded document, including the fields that the database stores in separate columns.
     pub record: R,
     /// The generation at the time of the read. [`Change::replace`](super::Change::replace) requires it.
     pub generation: i64,
@@ -71,15 +71,15 @@ pub type RecordPage<R> = Vec<(Stored<R>, Reports)>;
 pub(super) fn reports_of(
     host: &impl Record,
     kinds: ReportKinds,
-    mut found: Reports,
+    mut reports: Reports,
 ) -> Result<Reports, ReportKind> {
     let is_required =
         |kind: &ReportKind| kind.is_named_by_host() && *kind != ReportKind::Summary && host.has_report(*kind);
-    if let Some(missing) = kinds.iter().filter(is_required).find(|kind| found.get(*kind).is_none()) {
+    if let Some(missing) = kinds.iter().filter(is_required).find(|kind| reports.get(*kind).is_none()) {
         return Err(missing);
     }
-    found.0.retain(|kind, _| !kind.is_named_by_host() || host.has_report(*kind));
-    Ok(found)
+    reports.0.retain(|kind, _| !kind.is_named_by_host() || host.has_report(*kind));
+    Ok(reports)
 }
 
 pub(super) fn encode<R: Record>(record: &R, generation: i64) -> Result<Row, StoreError> {

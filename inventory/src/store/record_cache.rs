@@ -345,7 +345,7 @@ impl<R: Record> RecordCache<R> {
             checked: CheckTime::new(read_at),
             listening_since: AtomicU64::new(listening_since),
         };
-        let kept = self.0.with_content(|content| {
+        let cached = self.0.with_content(|content| {
             // The check is under the lock, so a later change finds the record in the cache.
             if is_overtaken.load(Ordering::Acquire) || feed.listening_since() != listening_since {
                 read.is_outdated.store(true, Ordering::Release);
@@ -353,7 +353,7 @@ impl<R: Record> RecordCache<R> {
             }
             content.keep(key, read, read_at)
         });
-        Ok(Some(kept))
+        Ok(Some(cached))
     }
 }
 
@@ -494,7 +494,7 @@ mod tests {
         fixture.set_count(&counters[4], 11).await;
         assert_eq!(bytes(), len, "a changed record leaves the cache");
         fixture.read(&counters[3]).await;
-        assert_eq!(bytes(), len, "a record that is read again counts once");
+        assert_eq!(bytes(), len, "a record counts once even if it is read again");
         let stored = fixture.records.find::<Counter>(None, counters[3].id).await.unwrap().unwrap();
         let mut change = Change::new();
         change.remove(&stored);
@@ -534,12 +534,12 @@ mod tests {
     async fn record_that_leaves_the_cache_is_outdated() {
         for fixture in [Fixture::new(1).await, Fixture::with_max_bytes(10, 1).await] {
             let (one, other) = (fixture.add().await, fixture.add().await);
-            let held = fixture.read(&one).await;
-            assert!(held.is_current(fixture.records.store().feed(), Duration::ZERO));
+            let first = fixture.read(&one).await;
+            assert!(first.is_current(fixture.records.store().feed(), Duration::ZERO));
             let next = fixture.read(&other).await;
-            assert!(held.is_outdated() && !next.is_outdated());
+            assert!(first.is_outdated() && !next.is_outdated());
             fixture.set_count(&one, 1).await;
-            assert!(!held.is_current(fixture.records.store().feed(), Duration::ZERO));
+            assert!(!first.is_current(fixture.records.store().feed(), Duration::ZERO));
             assert_eq!(fixture.read(&one).await.record().count, 1);
             assert!(next.is_outdated());
         }

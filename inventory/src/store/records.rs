@@ -71,8 +71,8 @@ impl Records {
         parent: Option<Uuid>,
         id: Uuid,
     ) -> Result<Option<Stored<R>>, StoreError> {
-        let found = self.find_with_len(Key { kind: R::KIND, parent, id }).await?;
-        Ok(found.map(|(stored, _)| stored))
+        let stored = self.find_with_len(Key { kind: R::KIND, parent, id }).await?;
+        Ok(stored.map(|(stored, _)| stored))
     }
 
     /// Returns the record with the given key, even if it is deleted, and the length of its document in bytes.
@@ -95,7 +95,7 @@ impl Records {
     }
 
     /// Returns a stream of the records that match a filter, in the order of their creation. The stream reads page by
-    /// page, so records that are added or removed meanwhile may or may not be included.
+    /// page, so records added or removed meanwhile may or may not be included.
     pub fn stream<R: Record>(&self, filter: Filter) -> BoxStream<'static, Result<Stored<R>, StoreError>> {
         self.stream_with_reports(PageQuery::first(filter)).map_ok(|(stored, _)| stored).boxed()
     }

@@ -1,4 +1,4 @@
-//! Records and reports in their form in the database.
+//! Records and reports as rows of the database.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,31 +7,31 @@ use uuid::Uuid;
 
 use super::Columns;
 
-/// A kind of record.
+/// The kind of a record. Records of all kinds share one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// A cluster.
+    /// A cluster to install, or an installed one.
     Cluster,
     /// An infra-env.
     InfraEnv,
-    /// A host of an infra-env.
+    /// A host, whose parent is its infra-env.
     Host,
-    /// A base image that a client added.
+    /// A base image that a client has added.
     OsImage,
-    /// The list of base images that clients added. It is one record.
+    /// The list of the base images that clients have added. There is a single record of this kind.
     OsImageList,
-    /// A job.
+    /// A background job with retries, such as the deletion of a cluster's files.
     Job,
-    /// The assessment of a cluster. It has the id of the cluster, and is removed with it.
+    /// The assessment of a cluster. It has the id of the cluster and is removed with the cluster.
     Assessment,
-    /// The validation results of a host, with the key of the host. This kind is only in the feed: the results are the
-    /// report [`ReportKind::Results`], and no record has this kind. A cache must not return such keys in
+    /// The validation results of a host, with the key of the host. No record has this kind: the results are stored as
+    /// the report [`ReportKind::Results`], and only the change feed uses the kind. A cache must not return such keys in
     /// [`FeedCache::cached`](super::FeedCache::cached).
     HostResults,
 }
 
 impl Kind {
-    /// All kinds.
+    /// All kinds, in the order of their declaration.
     pub const ALL: [Self; 8] = [
         Self::Cluster,
         Self::InfraEnv,
@@ -43,7 +43,7 @@ impl Kind {
         Self::HostResults,
     ];
 
-    /// Returns the name of the kind in the database.
+    /// Returns the name of the kind in the database, such as `infra-env`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -62,16 +62,16 @@ impl Kind {
 /// The key of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// The kind.
+    /// The kind of the record.
     pub kind: Kind,
-    /// The parent: the infra-env of a host. Other records have none.
+    /// The id of the host's infra-env. `None` for all other kinds.
     pub parent: Option<Uuid>,
-    /// The id.
+    /// The id, unique among records with the same kind and parent.
     pub id: Uuid,
 }
 
 impl Key {
-    /// Returns the key of a cluster's assessment.
+    /// Returns the key of the assessment of a cluster.
     #[must_use]
     pub fn of_assessment(cluster: Uuid) -> Self {
         Self { kind: Kind::Assessment, parent: None, id: cluster }
@@ -90,34 +90,34 @@ impl fmt::Display for Key {
     }
 }
 
-/// The schema version of the documents that this program writes.
+/// The schema version of the documents that this release writes.
 ///
-/// It increases when a document gets a new field. A program reads documents of newer versions if it understands the
-/// values of the fields that it knows. When it replaces such a document, it keeps all unknown fields of objects, at any
-/// depth; a list that it changes is replaced.
+/// The version increases when a document gets a new field. A release can read documents of a newer version if it
+/// understands the values of all fields that the two versions share. When it replaces such a document, it keeps all
+/// unknown fields of objects at any depth, but replaces a changed list completely.
 pub const SCHEMA_VERSION: i64 = 1;
 
-/// A record in its form in the database.
+/// A record as a row of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// The key.
+    /// The key, which is unique in the database.
     pub key: Key,
-    /// The searchable parts.
+    /// The searchable parts, each in a separate column.
     pub columns: Columns,
-    /// Increases by 1 with each write. A record that is created again after it was removed starts with a larger one, so
-    /// that a change that was planned before is refused.
+    /// Increases by 1 with each write. If a removed record is created again, it starts with a larger generation, so
+    /// that the store refuses a change planned for the old record.
     pub generation: i64,
-    /// The newest schema version that the document was written with. See [`SCHEMA_VERSION`].
+    /// The newest [schema version](SCHEMA_VERSION) that any release has written the document with.
     pub schema_version: i64,
-    /// The record, as JSON.
+    /// The record, serialized as JSON.
     pub document: String,
-    /// The length of the reports that the record names, in bytes, if the writer knows it. Otherwise the database counts
-    /// them. `None` in records that were read.
+    /// The total length of the reports that the record names, in bytes. If `None`, the database computes it. Always
+    /// `None` in records read from the database.
     pub reports_len: Option<u64>,
 }
 
 impl Row {
-    /// Returns a new record.
+    /// Returns the row of a new record at generation 1, with default columns.
     #[must_use]
     pub fn new(key: Key, document: String) -> Self {
         let columns = Columns::default();
@@ -126,8 +126,8 @@ impl Row {
 }
 
 assisted::string_enum! {
-    /// A kind of report on a host. Most are from the host's agent. Reports are stored apart from the host, because they
-    /// are long and most operations do not need them.
+    /// A kind of report about a host, most of which the agent sends. Reports are stored apart from the host, because
+    /// they are long and most operations do not need them.
     ReportKind {
         /// The hardware of the host.
         Inventory = "inventory",
@@ -151,18 +151,19 @@ assisted::string_enum! {
         VerifiedVips = "verified_vips",
         /// DHCP leases of the virtual IP addresses of the cluster.
         VipLeases = "vip_leases",
-        /// The facts in the other reports that validations need.
+        /// The facts from the other reports that validations need.
         Summary = "summary",
-        /// Results of the host's validations. See [`ReportKind::is_named_by_host`].
+        /// Results of the host's validations. The only kind that the document of a host does not
+        /// [name](ReportKind::is_named_by_host).
         Results = "results",
     }
 }
 
 impl ReportKind {
-    /// Returns `true` if the document of the host names its report of this kind.
+    /// Returns `true` if the document of a host names its report of this kind.
     ///
-    /// A report that the document does not name is written without the host, and the feed reports its changes as
-    /// [`Kind::HostResults`]. It does not count against the limits of the infra-env. It is kept when the host registers
+    /// A report that the document does not name is written without the host. The feed reports its changes as
+    /// [`Kind::HostResults`]. It does not count toward the limits of the infra-env. It is kept when the host registers
     /// again, and removed when the host is deleted.
     #[must_use]
     pub fn is_named_by_host(self) -> bool {
@@ -175,51 +176,51 @@ impl ReportKind {
     }
 }
 
-/// A set of kinds of reports.
+/// A set of report kinds to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportKinds(&'static [ReportKind]);
 
 impl ReportKinds {
-    /// No reports.
+    /// The empty set, for reads without reports.
     pub const NONE: Self = Self(&[]);
 
-    /// Returns the set of these kinds.
+    /// Returns the set of the listed kinds.
     #[must_use]
     pub const fn new(kinds: &'static [ReportKind]) -> Self {
         Self(kinds)
     }
 
-    /// Returns `true` for the empty set.
+    /// Returns `true` if the set contains no kinds.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the kinds.
+    /// Returns the kinds in the order of the list.
     pub fn iter(self) -> impl Iterator<Item = ReportKind> {
         self.0.iter().copied()
     }
 }
 
-/// Reports of one host.
+/// The JSON documents of one host's reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reports(pub BTreeMap<ReportKind, String>);
 
 impl Reports {
-    /// Returns a report.
+    /// Returns the JSON document of a report.
     #[must_use]
     pub fn get(&self, kind: ReportKind) -> Option<&str> {
         self.0.get(&kind).map(String::as_str)
     }
 }
 
-/// Returns the size that counts against a [`Bound`](super::Bound) for a record whose document and reports have this
-/// length together: the length rounded up to whole blocks.
+/// Returns the size that counts toward a [`Bound`](super::Bound) for a record. `len` is the total length of its
+/// document and reports, in bytes. The size is `len` rounded up to whole blocks of 4 KiB.
 ///
-/// Reports of about the same length count the same. So few changes need a check against a bound.
+/// Because of the rounding, small changes of a length keep the size, and only few changes need a check of the bound.
 #[must_use]
 pub fn counted_size(len: usize) -> u64 {
     const BLOCK: u64 = 4 << 10;
-    // A longer document exceeds every bound.
+    // If the conversion saturates, the size exceeds every bound.
     u64::try_from(len).unwrap_or(u64::MAX).div_ceil(BLOCK).saturating_mul(BLOCK)
 }

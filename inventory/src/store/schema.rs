@@ -1,4 +1,4 @@
-//! The tables and their migrations.
+//! The database tables and their migrations.
 
 use std::sync::LazyLock;
 
@@ -8,8 +8,8 @@ use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use super::StoreError;
 use super::session::{Cells as _, Session, Statement};
 
-/// The migrations of the tables. Not even a comment in these files may change, because sqlx compares their hashes with
-/// those in the database. So migration 4 still names a module that was removed.
+/// The migrations of the tables. Not even a comment in their files may change, because sqlx compares the hashes of the
+/// files with the database. So migration 4 still names a module that no longer exists.
 static TABLES: LazyLock<Migrator> = LazyLock::new(|| {
     let steps = [
         ("records", include_str!("migrations/1_records.sql")),
@@ -29,36 +29,37 @@ static TABLES: LazyLock<Migrator> = LazyLock::new(|| {
     Migrator::with_migrations((1..).zip(steps).map(step).collect())
 });
 
-/// The migration that adds the schema version of records.
+/// Version of the migration that adds the schema version to records.
 const SCHEMA_VERSIONS: i64 = 4;
 
-/// Migrates the tables to their current form.
+/// Migrates the tables to the version of this release.
 ///
 /// # Errors
 ///
-/// Returns an error if the tables are newer than this program, or if records have schema version 0.
+/// Returns an error if the tables are newer than this release, or if records have schema version 0.
 pub(super) async fn migrate<S: Session + Migrate>(
     database: &str,
     connection: &mut S,
 ) -> Result<(), StoreError> {
     refuse_old_tables(database, connection).await?;
-    let known = TABLES.iter().map(|step| step.version).max().unwrap_or(0);
-    // The compiler cannot prove that the future of `run` is `Send`, because `run` is generic over `Acquire`.
+    let newest = TABLES.iter().map(|step| step.version).max().unwrap_or(0);
+    // `run` is generic over `Acquire`, so the compiler cannot prove that the future is `Send`.
     TABLES.run_direct(None, connection, false).await.map_err(|error| match error {
-        MigrateError::VersionMissing(version) if version > known => {
-            StoreError::Newer { database: database.to_owned(), version, known }
+        MigrateError::VersionMissing(version) if version > newest => {
+            StoreError::Newer { database: database.to_owned(), version, known: newest }
         }
         error => StoreError::Migrate(error),
     })?;
     require_supported_records(database, connection).await
 }
 
-/// Refuses a database of an old build before it is changed.
+/// Returns an error if the database contains records from before schema versions. The check runs before the migrations,
+/// so such a database stays unchanged.
 async fn refuse_old_tables<S: Session + Migrate>(
     database: &str,
     connection: &mut S,
 ) -> Result<(), StoreError> {
-    // Another replica may create the same table.
+    // Another replica may be creating the migrations table at the same time.
     connection.lock().await.map_err(StoreError::Migrate)?;
     let applied = applied_version(connection).await;
     connection.unlock().await.map_err(StoreError::Migrate)?;
@@ -71,20 +72,20 @@ async fn refuse_old_tables<S: Session + Migrate>(
     }
 }
 
-/// Returns the version of the last migration that a database has.
+/// Returns the version of the latest applied migration.
 async fn applied_version<S: Migrate>(connection: &mut S) -> Result<Option<i64>, MigrateError> {
     connection.ensure_migrations_table(&TABLES.table_name).await?;
     let applied = connection.list_applied_migrations(&TABLES.table_name).await?;
     Ok(applied.iter().map(|step| step.version).max())
 }
 
-/// Migration 4 adds the schema version, so it is 0 in all records that were written before. Their documents contain the
-/// reports, and their columns are empty.
+/// Returns an error if a record has schema version 0. Migration 4 sets this version in records written before it. These
+/// records contain the reports in their documents and have empty columns.
 async fn require_supported_records<S: Session>(database: &str, connection: &mut S) -> Result<(), StoreError> {
     require_none(database, connection, count_unsupported()).await
 }
 
-/// Returns an error if a statement counts unsupported records.
+/// Returns an error if the statement counts any records.
 async fn require_none<S: Session>(
     database: &str,
     connection: &mut S,

@@ -1,7 +1,8 @@
 //! Checks the parameters in the URL of a PostgreSQL server.
 //!
-//! The driver ignores unknown parameters, and logs their values: a misspelt `sslmode` would turn off encryption, and a
-//! misspelt `password` would be logged. It also ignores an invalid `PGSSLMODE`. So the store refuses all of them.
+//! The driver ignores unknown parameters and logs their values. A misspelt `sslmode` would turn off encryption, and a
+//! misspelt `password` would appear in the log. The driver also ignores an invalid `PGSSLMODE`. So the store refuses
+//! all of these.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use percent_encoding::percent_decode_str;
 
 use crate::nearest_name;
 
-/// A parameter that the driver reads, by its name in libpq, and its other names.
+/// A parameter that the driver supports, with its libpq name and its aliases.
 struct UrlParameter {
     name: &'static str,
     others: &'static [&'static str],
@@ -40,17 +41,17 @@ const OPTIONS: &str = "options";
 
 const SSLMODE: &str = "sslmode";
 const SSLROOTCERT: &str = "sslrootcert";
-/// The values of `sslmode`.
+/// The valid values of `sslmode`.
 const MODES: [&str; 6] = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
-/// The values of `sslmode` that read `sslrootcert`.
+/// The values of `sslmode` with which `sslrootcert` has an effect.
 const VERIFYING: [&str; 2] = ["verify-ca", "verify-full"];
 
-/// Checks the URL of a server, and the variables of libpq that complete it.
+/// Checks the URL of a server, and the libpq environment variables that complete it.
 ///
 /// # Errors
 ///
-/// Returns the reason if the URL is refused. It contains no value of the URL, and no name that is not similar to a known
-/// one, because an unescaped `?` or `&` may be a part of a password.
+/// Returns the reason if the URL is refused. The reason contains no value from the URL, because an unescaped `?` or `&`
+/// may be part of a password. For the same reason it contains no parameter name that is not similar to a supported one.
 pub(super) fn check(url: &str) -> Result<(), String> {
     if url.contains('#') {
         return Err("it contains `#`, which ends a URL; write %23 in a password".to_owned());
@@ -67,36 +68,37 @@ pub(super) fn check(url: &str) -> Result<(), String> {
     check_encryption(&parameters)
 }
 
-/// The values of parameters by their names in libpq. Each has its source for messages: its name as written, or that of
-/// a variable.
+/// The values of parameters by their libpq names. Each value has its source for messages: the name of a parameter or of
+/// an environment variable.
 type Parameters<'a> = BTreeMap<&'static str, (&'static str, Cow<'a, str>)>;
 
 fn read_parameters(query: &str) -> Result<Parameters<'_>, String> {
-    let mut found = Parameters::new();
+    let mut parameters = Parameters::new();
     for (index, pair) in query.split('&').enumerate().filter(|(_, pair)| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         if name == OPTIONS || name.strip_prefix(OPTIONS).is_some_and(|rest| rest.starts_with('[')) {
             continue;
         }
-        let is_known = |known: &&UrlParameter| known.name == name || known.others.contains(&name);
-        let known = PARAMETERS.iter().find(is_known).ok_or_else(|| unknown_parameter(index, name))?;
+        let is_known = |supported: &&UrlParameter| supported.name == name || supported.others.contains(&name);
+        let supported = PARAMETERS.iter().find(is_known).ok_or_else(|| unknown_parameter(index, name))?;
         let value = percent_decode_str(value).decode_utf8_lossy();
-        if found.insert(known.name, (known.name, value)).is_some() {
-            return Err(format!("the parameter `{}` is set twice", known.name));
+        if parameters.insert(supported.name, (supported.name, value)).is_some() {
+            return Err(format!("the parameter `{}` is set twice", supported.name));
         }
     }
-    Ok(found)
+    Ok(parameters)
 }
 
-/// Describes an unknown parameter. Repeats its name only if it is similar to a known one.
+/// Describes an unknown parameter. Includes its name only if a supported parameter has a similar name.
 fn unknown_parameter(index: usize, name: &str) -> String {
-    match nearest_name(name, PARAMETERS.iter().map(|known| known.name)) {
-        Some(known) => format!("unknown parameter `{name}`; did you mean `{known}`?"),
+    match nearest_name(name, PARAMETERS.iter().map(|supported| supported.name)) {
+        Some(supported) => format!("unknown parameter `{name}`; did you mean `{supported}`?"),
         _ => {
-            let known: Vec<_> = PARAMETERS.iter().map(|known| known.name).chain([OPTIONS]).collect();
-            let (number, known) = (index.saturating_add(1), known.join(", "));
+            let supported: Vec<_> =
+                PARAMETERS.iter().map(|supported| supported.name).chain([OPTIONS]).collect();
+            let (number, supported) = (index.saturating_add(1), supported.join(", "));
             format!(
-                "its parameter {number} is unknown; known parameters are {known}; write %3F and %26 in a password"
+                "its parameter {number} is unknown; known parameters are {supported}; write %3F and %26 in a password"
             )
         }
     }
@@ -112,7 +114,7 @@ fn check_encryption(parameters: &Parameters<'_>) -> Result<(), String> {
     let mode = mode.map_or("prefer", |(_, mode)| mode.as_ref());
     match parameters.get(SSLROOTCERT) {
         Some((source, file)) if file.is_empty() => Err(format!("{source} is empty")),
-        // libpq would verify the server with `require` too, but the driver would not.
+        // With `require`, libpq would verify the server certificate too, but the driver would not.
         Some((source @ SSLROOTCERT, _)) if !VERIFYING.contains(&mode) => {
             Err(format!("{source} has an effect only with sslmode=verify-ca or sslmode=verify-full"))
         }

@@ -1,7 +1,8 @@
-//! The two drivers behind one interface: connections that run statements, and rows with typed columns.
+//! A common interface for the drivers of SQLite and PostgreSQL: connections that run statements, and rows with typed
+//! columns.
 //!
-//! A [`Statement`] is data: its SQL text and the values of its placeholders. Both databases take `$1`, `$2` and so on,
-//! so most statements exist once. Where the dialects differ, the statement depends on [`Session::DIALECT`].
+//! A [`Statement`] is an SQL text with the values of its placeholders. Both databases accept `$1`, `$2` and so on, so
+//! most statements have one text for both. Other statements depend on [`Session::DIALECT`].
 
 use futures_util::TryStreamExt as _;
 use serde::Serialize;
@@ -13,7 +14,7 @@ use sqlx::{
 };
 use uuid::Uuid;
 
-/// A SQL dialect.
+/// The SQL dialect of a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     Sqlite,
@@ -21,8 +22,8 @@ pub(super) enum Dialect {
 }
 
 impl Dialect {
-    /// Encodes texts without commas and quotes as one value. So the statement does not depend on their number, and no
-    /// limit on bound values applies.
+    /// Encodes texts without commas and quotes as a single bound value. So the SQL text does not depend on the number
+    /// of texts, and the databases' limits on bound values do not apply.
     pub(super) fn list<'a>(self, texts: impl IntoIterator<Item = &'a str>) -> String {
         let texts: Vec<_> = texts.into_iter().collect();
         match self {
@@ -32,7 +33,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the query for the texts of an encoded list, in a column `text`.
+    /// Returns a query that decodes a list from [`list`](Self::list) into rows with the column `text`.
     pub(super) fn select_list(self, list: &str) -> String {
         match self {
             Self::Sqlite => format!("SELECT value AS text FROM json_each({list})"),
@@ -40,7 +41,7 @@ impl Dialect {
         }
     }
 
-    /// Returns the condition that a column has one of the texts of an encoded list.
+    /// Returns the condition that a column equals one of the texts in a list from [`list`](Self::list).
     pub(super) fn is_one_of(self, column: &str, list: &str) -> String {
         match self {
             Self::Sqlite => format!("{column} IN ({})", self.select_list(list)),
@@ -49,7 +50,7 @@ impl Dialect {
     }
 }
 
-/// The type of a value.
+/// The type of a bound value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueType {
     Text,
@@ -57,7 +58,7 @@ pub(super) enum ValueType {
 }
 
 impl ValueType {
-    /// Returns the name of the type in both dialects.
+    /// Returns the SQL name of the type, which is the same in both dialects.
     fn as_sql(self) -> &'static str {
         match self {
             Self::Text => "TEXT",
@@ -66,7 +67,7 @@ impl ValueType {
     }
 }
 
-/// The value of a placeholder. `None` is NULL.
+/// The value bound to a placeholder. `None` stands for NULL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub(super) enum Value {
@@ -98,7 +99,7 @@ impl From<i64> for Value {
     }
 }
 
-/// The values of a statement that is put together from constants of this program.
+/// Collects the bound values of a statement while its SQL text is composed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Values(Vec<Value>);
 
@@ -109,14 +110,14 @@ impl Values {
         format!("${}", self.0.len())
     }
 
-    /// Returns the statement whose placeholders stand for these values. All parts of its text are constants of this
-    /// program.
+    /// Returns the statement with the collected values. `sql` must be composed only of constants of this program and
+    /// placeholders.
     pub(super) fn into_statement(self, sql: String) -> Statement {
         Statement { sql: AssertSqlSafe(sql).into_sql_str(), values: self.0 }
     }
 }
 
-/// A statement and the values of its placeholders.
+/// An SQL text and the values of its placeholders.
 #[derive(Clone, Debug)]
 pub(super) struct Statement {
     sql: SqlStr,
@@ -124,21 +125,21 @@ pub(super) struct Statement {
 }
 
 impl Statement {
-    /// Returns a statement whose text is a constant of this program.
+    /// Returns a statement with a constant SQL text.
     pub(super) fn new(sql: &'static str) -> Self {
         Self { sql: sql.into_sql_str(), values: Vec::new() }
     }
 
-    /// Returns a statement whose text is composed of constants of this program. All other values must be bound.
+    /// Returns a statement with an SQL text composed of constants of this program. All other values must be bound.
     pub(super) fn composed(sql: String) -> Self {
         Self { sql: AssertSqlSafe(sql).into_sql_str(), values: Vec::new() }
     }
 
-    /// Returns a statement that reads rows of values like a table with the name `list`. `sql` is the text after the
-    /// definition of the table, composed of constants of this program.
+    /// Returns a statement that reads rows of values from a table named `list`. `sql` is the text after the definition
+    /// of this table, composed of constants of this program.
     ///
-    /// Several rows are one value, as JSON, so that the text does not depend on their number. The values of a single row
-    /// are bound one by one: JSON would escape long documents.
+    /// Several rows are bound as one JSON value, so that the SQL text does not depend on their number. The values of a
+    /// single row are bound individually, because JSON would escape long documents.
     pub(super) fn over(
         dialect: Dialect,
         columns: &[(&'static str, ValueType)],
@@ -164,7 +165,7 @@ impl Statement {
                     Dialect::Sqlite => "json_each($1)",
                     Dialect::Postgres => "jsonb_array_elements(CAST($1 AS JSONB)) AS row (value)",
                 };
-                // SQLite would otherwise read the JSON once for each use of a column.
+                // Otherwise SQLite would parse the JSON again for each use of a column.
                 (format!("MATERIALIZED (SELECT {columns} FROM {source})"), vec![Value::from(rows)])
             }
         };
@@ -193,53 +194,52 @@ impl Statement {
         self
     }
 
-    /// Returns the text of the statement.
     #[cfg(test)]
     pub(super) fn sql(&self) -> &str {
         self.sql.as_str()
     }
 }
 
-/// The columns of a row.
+/// Typed access to the columns of a result row.
 pub(super) trait Cells {
-    /// Returns a text.
+    /// Returns the text in a column that is never NULL.
     fn text(&self, column: &'static str) -> Result<&str, sqlx::Error>;
 
-    /// Returns a text or NULL.
+    /// Returns the text in a column, or `None` for NULL.
     fn optional_text(&self, column: &'static str) -> Result<Option<&str>, sqlx::Error>;
 
-    /// Returns an integer.
+    /// Returns the integer in a column that is never NULL.
     fn integer(&self, column: &'static str) -> Result<i64, sqlx::Error>;
 
-    /// Returns an integer or NULL.
+    /// Returns the integer in a column, or `None` for NULL.
     fn optional_integer(&self, column: &'static str) -> Result<Option<i64>, sqlx::Error>;
 }
 
-/// A connection of one of the drivers.
+/// A connection through one of the two drivers.
 pub(super) trait Session: Connection<Database: Database<Connection = Self>> {
-    /// The dialect that the database speaks.
+    /// The dialect of the database.
     const DIALECT: Dialect;
 
-    /// Begins a transaction whose queries all see the same state of the database.
+    /// The statement that begins a transaction in which all queries see the same state of the database.
     const BEGIN_SNAPSHOT: &'static str = match Self::DIALECT {
         Dialect::Sqlite => "BEGIN",
         Dialect::Postgres => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
     };
 
-    /// A row of a result.
+    /// The driver's type for a result row.
     type Row: Cells;
 
-    /// Runs a statement. Returns the number of rows that it changed.
+    /// Runs a statement and returns the number of changed rows.
     fn execute(&mut self, statement: Statement) -> impl Future<Output = Result<u64, sqlx::Error>> + Send;
 
-    /// Runs a query and converts its rows one by one: the driver's form of a row takes more memory.
+    /// Runs a query and converts its rows one by one, because the driver's rows need more memory.
     fn fetch<T: Send>(
         &mut self,
         statement: Statement,
         convert: impl FnMut(&Self::Row) -> Result<T, sqlx::Error> + Send,
     ) -> impl Future<Output = Result<Vec<T>, sqlx::Error>> + Send;
 
-    /// Returns the first row of a query, converted.
+    /// Runs a query and returns its first row, converted.
     fn fetch_first<T: Send>(
         &mut self,
         statement: Statement,
@@ -248,17 +248,17 @@ pub(super) trait Session: Connection<Database: Database<Connection = Self>> {
         async move { Ok(self.fetch(statement, convert).await?.into_iter().next()) }
     }
 
-    /// Returns `true` if a query has a row.
+    /// Returns `true` if the query returns at least one row.
     fn has_row(&mut self, statement: Statement) -> impl Future<Output = Result<bool, sqlx::Error>> + Send {
         async move { Ok(!self.fetch(statement, |_| Ok(())).await?.is_empty()) }
     }
 }
 
-/// Implements [`Session`] and [`Cells`] for a driver. Its traits have bounds on every bound and read type, which
-/// generic code would have to repeat.
+/// Implements [`Session`] and [`Cells`] for a driver. A macro, because generic code would have to repeat the driver's
+/// trait bounds for every type that it binds or reads.
 macro_rules! session {
     ($connection:ty, $row:ty, $dialect:expr, $bound:ident) => {
-        /// Returns the driver's form of a statement.
+        /// Converts a statement to the driver's type.
         fn $bound(
             statement: Statement,
         ) -> Query<'static, <$connection as Connection>::Database, Arguments<$connection>> {
@@ -287,11 +287,11 @@ macro_rules! session {
                 #[cfg(test)]
                 count_statement();
                 let mut rows = $bound(statement).fetch(self);
-                let mut found = Vec::new();
+                let mut converted = Vec::new();
                 while let Some(row) = rows.try_next().await? {
-                    found.push(convert(&row)?);
+                    converted.push(convert(&row)?);
                 }
-                Ok(found)
+                Ok(converted)
             }
         }
 

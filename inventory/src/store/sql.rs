@@ -1,5 +1,5 @@
-//! [`SqlStore`]: records and events in SQLite or PostgreSQL. The tables are the same, and so are the statements if the
-//! dialects agree.
+//! [`SqlStore`]: the store of records and events in SQLite or PostgreSQL. Both databases have the same tables, and the
+//! same statements where the dialects permit it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -23,10 +23,10 @@ use super::{
     postgres, sqlite,
 };
 
-/// The key of no record.
+/// A key that no record has.
 const NO_RECORD: Key = Key { kind: Kind::Cluster, parent: None, id: Uuid::nil() };
 
-/// A store in a SQL database.
+/// A store in a SQLite file or on a PostgreSQL server.
 #[derive(Debug)]
 pub struct SqlStore {
     backend: Backend,
@@ -41,24 +41,24 @@ enum Backend {
 }
 
 impl SqlStore {
-    /// Opens a database file, which is created if it does not exist.
+    /// Opens a SQLite database file and creates it if it does not exist.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be opened, is not a database, or is in use.
+    /// Returns an error if the file cannot be opened, is not a database, or is in use by another store.
     pub fn open_file(path: &Path) -> BoxFuture<'_, Result<Self, StoreError>> {
         Box::pin(Self::open_sqlite(path, true))
     }
 
     /// Opens a database by URL, and creates its tables if they do not exist.
     ///
-    /// `sqlite:` names a file, which is created if it does not exist, unless the URL ends with `?mode=rw`. `postgres:`
-    /// names a database of a server.
+    /// A `sqlite:` URL names a file, which is created if it does not exist, unless the URL ends with `?mode=rw`. A
+    /// `postgres:` URL names a database on a server.
     ///
     /// # Errors
     ///
-    /// Returns an error if the URL is invalid, if the database cannot be reached, or if a newer Kindling made its
-    /// tables.
+    /// Returns an error if the URL is invalid, the database cannot be reached, or its tables were created by a newer
+    /// release.
     pub fn open(url: &str) -> BoxFuture<'_, Result<Self, StoreError>> {
         Box::pin(async move {
             match DatabaseLocation::parse(url)? {
@@ -86,7 +86,8 @@ impl SqlStore {
     }
 }
 
-/// Runs a query on a connection of either pool, with a limit on time. `$query` is generic over the driver.
+/// Runs a query with a time limit on a connection from the pool of the backend. `$query` must be generic over the
+/// driver.
 macro_rules! query {
     ($store:expr, $doing:expr, |$connection:ident| $query:expr) => {{
         let result = async {
@@ -114,7 +115,7 @@ macro_rules! query {
     }};
 }
 
-/// Runs the statements of a query. Several of them see the same state of the database.
+/// Runs the statements of a query. If there are several, they all see the same state of the database.
 async fn run<S: Session>(connection: &mut S, query: Query<'_>) -> Result<(), sqlx::Error> {
     let Query { statements, mut take_row, .. } = query;
     let mut statements = statements(S::DIALECT);
@@ -164,7 +165,7 @@ impl Store for SqlStore {
 
     async fn reserve(&self, keys: &BTreeSet<Key>) -> Result<Option<Box<dyn Reservation>>, StoreError> {
         match &self.backend {
-            // The file belongs to this process.
+            // No other process can use the file.
             Backend::Sqlite(_) => Ok(None),
             Backend::Postgres(parts) => self.metrics.measure(Operation::Reserve, parts.reserve(keys)).await,
         }

@@ -1,26 +1,26 @@
-//! Conversion of single values.
+//! Conversion of single values between Rust and the database.
 
 use std::fmt;
 
 use uuid::Uuid;
 
 /// Returns the error for a value in the database that is not a valid `what`.
-pub(in crate::store) fn decode_error(what: &str, found: impl fmt::Debug) -> sqlx::Error {
-    sqlx::Error::Decode(format!("{found:?} is not a valid {what}").into())
+pub(in crate::store) fn decode_error(what: &str, value: impl fmt::Debug) -> sqlx::Error {
+    sqlx::Error::Decode(format!("{value:?} is not a valid {what}").into())
 }
 
-/// Converts a number that is never negative.
+/// Converts an integer that must not be negative.
 pub(in crate::store) fn unsigned(what: &str, number: i64) -> Result<u64, sqlx::Error> {
     u64::try_from(number).map_err(|_| decode_error(what, number))
 }
 
 /// Returns the length of a text in bytes.
 pub(in crate::store) fn len_of(text: &str) -> i64 {
-    // No text is longer.
+    // If the conversion saturates, the text does not fit into memory.
     i64::try_from(text.len()).unwrap_or(i64::MAX)
 }
 
-/// Returns the text of an id in a column where '' means no id.
+/// Returns the text of an id for a column in which an empty text means no id.
 pub(in crate::store) fn text_of(id: Option<Uuid>) -> String {
     id.map(|id| id.to_string()).unwrap_or_default()
 }
@@ -30,7 +30,7 @@ pub(in crate::store) fn id_of(text: &str) -> Result<Option<Uuid>, sqlx::Error> {
     id.map_err(|_| decode_error("id", text))
 }
 
-/// Returns the start of a text, for an error message.
+/// Returns the first characters of a text, for error messages.
 pub(in crate::store) fn start_of(text: &str) -> String {
     text.chars().take(40).collect()
 }

@@ -1,4 +1,4 @@
-//! The change feed of a store, and subscriptions to it.
+//! The change feed of a store, and the subscriptions to it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,13 +16,13 @@ use super::recent::{FeedPosition, RecentEvents, Subscription};
 use super::undecided::UndecidedChanges;
 use crate::store::StoreError;
 
-/// The change feed of a store. Clones are the same feed.
+/// The change feed of a store. Clones share the same feed.
 #[derive(Clone, Debug)]
 pub struct Feed(pub(super) Arc<FeedParts>);
 
 #[derive(Debug)]
 pub(super) struct FeedParts {
-    /// Identifies this store among all replicas.
+    /// A random number that identifies this store among all replicas.
     pub(super) origin: u64,
     /// Whether other processes can change the database.
     is_shared: bool,
@@ -36,12 +36,10 @@ pub(super) struct FeedParts {
 }
 
 impl Feed {
-    /// Returns the feed of a database that belongs to this process.
     pub(in crate::store) fn of_own_database() -> Self {
         Self::new(false, Contact::Connected)
     }
 
-    /// Returns the feed of a database that other processes can change.
     pub(in crate::store) fn of_shared_database() -> Self {
         Self::new(true, Contact::Polling)
     }
@@ -67,14 +65,15 @@ impl Feed {
         self.reader(self.with_recent(|recent| recent.subscribe()))
     }
 
-    /// Returns a subscription to all events after a position. Returns `None` if the position is of another process or
-    /// too long ago: some of the events are unknown.
+    /// Returns a subscription to all events after a position. Returns `None` if the position is from another process,
+    /// or if the feed no longer has all events after it.
     #[must_use]
     pub fn subscribe_after(&self, position: FeedPosition) -> Option<FeedReader> {
         if position.origin != self.0.origin {
             return None;
         }
-        self.with_recent(|recent| recent.subscribe_after(position.number)).map(|found| self.reader(found))
+        self.with_recent(|recent| recent.subscribe_after(position.number))
+            .map(|subscription| self.reader(subscription))
     }
 
     fn reader(&self, subscription: Subscription) -> FeedReader {
@@ -82,27 +81,27 @@ impl Feed {
         FeedReader { receiver, missed, position: FeedPosition { origin: self.0.origin, number: count } }
     }
 
-    /// Adds a cache. It is removed when it is dropped.
+    /// Adds a cache. The feed holds no strong reference, and forgets the cache when it is dropped.
     pub fn add_cache(&self, cache: &Arc<dyn FeedCache>) {
         let mut caches = self.0.caches.lock().unwrap_or_else(PoisonError::into_inner);
         caches.retain(|cache| cache.strong_count() > 0);
         caches.push(Arc::downgrade(cache));
     }
 
-    /// Returns the contact to the database.
+    /// Returns the current contact to the database.
     #[must_use]
     pub fn contact(&self) -> Contact {
         self.0.contact.get()
     }
 
-    /// Returns the contact to the database. While the feed reconnects, waits for the result, at most until it has
-    /// reconnected for `patience`.
+    /// Returns the contact to the database. If the feed is reconnecting, waits for the result until the reconnection
+    /// has taken `patience`.
     pub async fn settled_contact(&self, patience: Duration) -> Contact {
         self.0.contact.wait_until_settled(patience).await
     }
 
-    /// Returns the time since the cached records were last known to be current. Zero if only this process can change
-    /// the database.
+    /// Returns the time since cached records were last confirmed to be current. Always zero if no other process can
+    /// change the database.
     #[must_use]
     pub fn silence(&self) -> Duration {
         if self.0.is_shared { self.0.contact.silence() } else { Duration::ZERO }
@@ -114,14 +113,15 @@ impl Feed {
         self.0.is_shared
     }
 
-    /// Returns the number of times that the feed began to listen. A cache must not keep a record if this number changed
-    /// while the record was read: a change in between may be unreported.
+    /// Returns how many times the feed has begun to listen. If the number changes while a cache reads a record, the
+    /// cache must not keep the record, because notifications may have been lost in between.
     #[must_use]
     pub fn listening_since(&self) -> u64 {
         self.0.contact.times_listening()
     }
 
-    /// Waits for the result of an operation, unless the database is unreachable or becomes unreachable.
+    /// Waits for the result of an operation. Fails immediately if the database is unreachable, or as soon as it becomes
+    /// unreachable.
     pub(in crate::store) async fn while_reachable<T>(
         &self,
         doing: &'static str,
@@ -140,13 +140,12 @@ impl Feed {
         &self.0.metrics
     }
 
-    /// Returns all caches.
     pub(super) fn caches(&self) -> Vec<Arc<dyn FeedCache>> {
         let caches = self.0.caches.lock().unwrap_or_else(PoisonError::into_inner);
         caches.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Reports changes that are on disk, or may be.
+    /// Publishes committed changes, and changes whose commit may have succeeded.
     pub(in crate::store) fn publish(&self, changes: &[RecordChange]) {
         if changes.is_empty() {
             return;
@@ -158,29 +157,30 @@ impl Feed {
         }
     }
 
-    /// Reports that events were lost. The caches are compared with the database instead.
+    /// Publishes that events were lost. Unlike [`publish`](Self::publish), this does not notify the caches, which are
+    /// compared with the database instead.
     pub(super) fn publish_resync(&self) {
         self.0.metrics.add_resync();
         self.with_recent(|recent| recent.send(FeedEvent::Resync));
     }
 
-    /// Returns the number of the next own message.
+    /// Returns the sequence number for this process's next message.
     pub(super) fn next_sequence(&self) -> u64 {
         self.0.last_sequence.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
     }
 
-    /// Returns the time for a message, which only this process reads.
+    /// Returns the current time for a message header. Only this process reads it.
     pub(super) fn clock_micros(&self) -> u64 {
         u64::try_from(self.0.started.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
     fn with_recent<T>(&self, use_it: impl FnOnce(&mut RecentEvents) -> T) -> T {
-        // A panic between two steps leaves an event that no subscriber got, which is as if it were lost on the way.
+        // After a panic, an event may be missing for some subscribers, as if it had been lost on the way.
         use_it(&mut self.0.recent.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn with_undecided<T>(&self, use_it: impl FnOnce(&mut UndecidedChanges) -> T) -> T {
-        // A panic leaves the changes valid: an event may be reported twice.
+        // A panic leaves the changes consistent: at worst, an event is reported twice.
         use_it(&mut self.0.undecided.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -189,13 +189,13 @@ impl Feed {
 #[derive(Debug)]
 pub struct FeedReader {
     pub(super) receiver: broadcast::Receiver<FeedEvent>,
-    /// Events from before the receiver existed.
+    /// Events from before the receiver was created.
     missed: VecDeque<FeedEvent>,
     position: FeedPosition,
 }
 
 impl FeedReader {
-    /// Waits for the next event. Returns `None` when the store is dropped. Cancel safe.
+    /// Waits for the next event. Returns `None` after the store has been dropped. This method is cancel safe.
     pub async fn next(&mut self) -> Option<FeedEvent> {
         let event = match self.missed.pop_front() {
             Some(missed) => Ok(missed),
@@ -210,7 +210,7 @@ impl FeedReader {
         Some(event)
     }
 
-    /// Returns the position of the last event that was read.
+    /// Returns the position after the last event returned by [`next`](Self::next).
     #[must_use]
     pub fn position(&self) -> FeedPosition {
         self.position
@@ -301,7 +301,7 @@ mod tests {
             assert_eq!(reader.next().await, Some(FeedEvent::Changed(*change)));
         }
         assert_eq!(reader.position().number, 5);
-        // The latest events are known, those before are forgotten.
+        // The feed has the latest events, but no longer the events before them.
         let of_number = |number| FeedPosition { number, ..position };
         for _ in 0..MAX_BEHIND {
             feed.publish(&changes[..1]);
@@ -311,10 +311,10 @@ mod tests {
         assert!(feed.subscribe_after(of_number(4)).is_none());
         let last = u64::try_from(MAX_BEHIND).unwrap() + 5;
         assert!(feed.subscribe_after(of_number(last)).is_some());
-        // Events of the future, and those of another process, are unknown.
+        // Positions in the future and positions of another process are invalid.
         assert!(feed.subscribe_after(of_number(last + 1)).is_none());
         assert!(Feed::of_own_database().subscribe_after(position).is_none());
-        // A subscriber that falls behind gets that event, and continues after it.
+        // A subscriber that falls behind gets a resync and continues after it.
         feed.publish(&changes[..1]);
         let mut behind = feed.subscribe_after(of_number(6)).unwrap();
         for _ in 0..=MAX_BEHIND {

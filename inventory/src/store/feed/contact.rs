@@ -1,25 +1,25 @@
-//! Whether the database answers, and whether its notifications arrive.
+//! The state of the database connection: whether the database responds, and whether notifications arrive.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-/// The contact to the database.
+/// The contact to the database, as the change feed observes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Contact {
-    /// The database answers, and changes of other processes are reported.
+    /// The database responds, and the feed reports the changes of other processes.
     Connected,
-    /// The database answers, as far as is known, but changes of other processes are not reported: a cache must ask
-    /// again.
+    /// As far as known, the database responds. The feed does not report the changes of other processes, so caches must
+    /// query the database.
     Polling,
-    /// The connection for notifications has just ended. Whether the database answers is known within a moment.
+    /// The connection for notifications has just been lost. The feed is checking whether the database responds.
     Reconnecting,
-    /// The database accepts connections, but its tables cannot be read: they are locked or missing, or it is too slow.
-    /// Operations still ask it.
+    /// The database accepts connections, but its tables cannot be read. They are locked or missing, or the database is
+    /// too slow. Operations still try to use it.
     Unusable,
-    /// The database does not answer.
+    /// The database does not respond. Operations fail immediately.
     Unreachable,
 }
 
@@ -28,15 +28,15 @@ impl Contact {
         [Self::Connected, Self::Polling, Self::Reconnecting, Self::Unusable, Self::Unreachable];
 }
 
-/// The current contact, and the time of the last answer. Both can be read without a lock.
+/// The current contact and the time of the last response, both readable without a lock.
 #[derive(Debug)]
 pub(super) struct ContactState {
     contact: watch::Sender<Contact>,
     code: AtomicU8,
     started: Instant,
-    /// Time of the last answer, in microseconds after `started`.
+    /// Time of the last response, in microseconds after `started`.
     answered: AtomicU64,
-    /// When the feed began to reconnect, in microseconds after `started`.
+    /// Time when the feed began to reconnect, in microseconds after `started`.
     reconnecting_since: AtomicU64,
     times_listening: AtomicU64,
 }
@@ -55,7 +55,7 @@ impl ContactState {
 
     pub(super) fn get(&self) -> Contact {
         let code = self.code.load(Ordering::Acquire);
-        // Only codes of contacts are stored.
+        // The code is always valid, because only `set` and `new` store it.
         Contact::ALL.into_iter().find(|contact| *contact as u8 == code).unwrap_or(Contact::Reconnecting)
     }
 
@@ -67,12 +67,12 @@ impl ContactState {
         self.contact.send_replace(contact);
     }
 
-    /// Records an answer of the database.
-    pub(super) fn record_answer(&self) {
+    /// Records that the database has just responded.
+    pub(super) fn record_response(&self) {
         self.answered.fetch_max(self.micros(), Ordering::AcqRel);
     }
 
-    /// Returns the time since the last answer.
+    /// Returns the time since the last response.
     pub(super) fn silence(&self) -> Duration {
         self.time_since(&self.answered)
     }
@@ -85,7 +85,7 @@ impl ContactState {
         self.started.elapsed().saturating_sub(Duration::from_micros(micros.load(Ordering::Acquire)))
     }
 
-    /// Records that a new connection listens.
+    /// Records that a new connection is listening.
     pub(super) fn begin_listening(&self) {
         self.times_listening.fetch_add(1, Ordering::AcqRel);
     }
@@ -94,13 +94,13 @@ impl ContactState {
         self.times_listening.load(Ordering::Acquire)
     }
 
-    /// Waits until the database is unreachable.
     pub(super) async fn unreachable(&self) {
-        // The sender cannot be dropped meanwhile.
+        // The sender outlives this call, so the wait returns no error.
         let _ = self.contact.subscribe().wait_for(|contact| *contact == Contact::Unreachable).await;
     }
 
-    /// Waits while the feed reconnects, until it has reconnected for `patience`. Later callers do not wait.
+    /// Waits until the feed has reconnected or failed to. Gives up when the reconnection has taken `patience`, and then
+    /// returns [`Contact::Reconnecting`]. Later callers do not wait.
     pub(super) async fn wait_until_settled(&self, patience: Duration) -> Contact {
         let contact = self.get();
         if contact != Contact::Reconnecting {
@@ -112,7 +112,7 @@ impl ContactState {
         }
         let mut changes = self.contact.subscribe();
         let settled = changes.wait_for(|contact| *contact != Contact::Reconnecting);
-        // After a timeout, the contact is still unknown. The sender cannot be dropped meanwhile.
+        // After a timeout, the contact is still unknown. The sender outlives this call.
         let _ = tokio::time::timeout(patience, settled).await;
         self.get()
     }
@@ -126,7 +126,7 @@ mod tests {
     async fn waiting_ends_with_the_result_or_at_the_timeout() {
         let state = ContactState::new(Contact::Reconnecting, Instant::now());
         assert_eq!(state.wait_until_settled(Duration::from_millis(5)).await, Contact::Reconnecting);
-        // The time has passed for all later callers.
+        // `patience` has already passed, so the call returns immediately.
         let at_once = state.wait_until_settled(Duration::ZERO);
         assert_eq!(futures_util::FutureExt::now_or_never(at_once), Some(Contact::Reconnecting));
         state.set(Contact::Connected);
@@ -142,11 +142,11 @@ mod tests {
     }
 
     #[test]
-    fn silence_begins_with_the_last_answer() {
+    fn silence_begins_at_the_last_response() {
         let started = Instant::now().checked_sub(Duration::from_secs(60)).unwrap();
         let state = ContactState::new(Contact::Connected, started);
         assert!(state.silence() >= Duration::from_secs(60));
-        state.record_answer();
+        state.record_response();
         assert!(state.silence() < Duration::from_secs(30));
     }
 }

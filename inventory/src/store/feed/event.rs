@@ -1,8 +1,8 @@
-//! The events of the feed.
+//! The events that the change feed publishes.
 
 use crate::store::{Key, Kind, Step};
 
-/// What happened to a record.
+/// Whether a record was written or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChangeKind {
     /// The record was inserted or replaced.
@@ -14,36 +14,36 @@ pub enum ChangeKind {
 /// A change of one record, or of the validation results of one host ([`Kind::HostResults`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RecordChange {
-    /// The record.
+    /// Key of the changed record.
     pub key: Key,
-    /// The generation that was written, or the last one of a removed record. Validation results, and an assessment that
-    /// is removed with its cluster, have a unique number that increases with time.
+    /// The generation of the written record, or the last generation of the removed record. For validation results, and
+    /// for an assessment removed with its cluster, a unique number that increases with time.
     pub generation: i64,
-    /// What happened to it.
+    /// Whether the record was written or removed.
     pub kind: ChangeKind,
 }
 
 impl RecordChange {
-    /// Returns the changes that a step makes. `time` is the unique time of the step.
+    /// Returns the changes to publish for a step. `time` is the unique timestamp of the step.
     ///
-    /// The deletion of a host also removes its validation results. Only the change of the host is reported.
+    /// Deleting a host also removes its validation results, but only the change of the host is published.
     pub(in crate::store) fn from_step(step: &Step, time: i64) -> impl Iterator<Item = Self> + use<> {
-        let written = |key, generation| Self { key, generation, kind: ChangeKind::Written };
-        let removed = |key, generation| Self { key, generation, kind: ChangeKind::Removed };
+        let write = |key, generation| Self { key, generation, kind: ChangeKind::Written };
+        let removal = |key, generation| Self { key, generation, kind: ChangeKind::Removed };
         let changes = match step {
-            Step::Insert(row) | Step::Replace(row) => [Some(written(row.key, row.generation)), None],
+            Step::Insert(row) | Step::Replace(row) => [Some(write(row.key, row.generation)), None],
             Step::Remove(key, generation) => {
                 let assessment =
-                    (key.kind == Kind::Cluster).then(|| removed(Key::of_assessment(key.id), time));
-                [Some(removed(*key, *generation)), assessment]
+                    (key.kind == Kind::Cluster).then(|| removal(Key::of_assessment(key.id), time));
+                [Some(removal(*key, *generation)), assessment]
             }
             Step::PutReport(host, kind, _) | Step::RewriteReport(host, kind, _)
                 if !kind.is_named_by_host() =>
             {
-                [Some(written(Key::of_host_results(*host), time)), None]
+                [Some(write(Key::of_host_results(*host), time)), None]
             }
             Step::RemoveReport(host, kind) if !kind.is_named_by_host() => {
-                [Some(removed(Key::of_host_results(*host), time)), None]
+                [Some(removal(Key::of_host_results(*host), time)), None]
             }
             _ => [None, None],
         };
@@ -51,11 +51,11 @@ impl RecordChange {
     }
 }
 
-/// An event of the feed.
+/// An event that subscribers receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeedEvent {
-    /// A record changed.
+    /// A record has changed. Subscribers read it from the database.
     Changed(RecordChange),
-    /// Events were lost: any record may have changed since the last event.
+    /// Events were lost. Any record may have changed since the previous event.
     Resync,
 }

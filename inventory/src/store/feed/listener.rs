@@ -1,12 +1,12 @@
-//! The changes of other replicas, from PostgreSQL's LISTEN and NOTIFY.
+//! Receives the changes of other replicas through PostgreSQL's LISTEN and NOTIFY.
 //!
-//! A separate connection listens. PostgreSQL delivers notifications in the order of commits, so every check ends with
-//! a notification to itself, a ping: when it arrives, all notifications of changes that the check could see must have
-//! arrived too. A check compares the cached records with the database. A difference without a notification is a lost
-//! one.
+//! Notifications arrive over a separate connection. A periodic check compares the cached records with the database, and
+//! finally sends a notification to this process itself, a ping. PostgreSQL delivers notifications in the order of
+//! commits. So when the ping arrives, the notifications of all changes visible to the check must have arrived too. If a
+//! record differed and no notification has arrived for it, a notification was lost.
 //!
-//! If pings do not arrive (a connection pool between this process and the server may not pass on notifications), the
-//! contact is [`Contact::Polling`], and caches ask the database again.
+//! Pings may never arrive, for example if a connection pooler in front of the server does not forward notifications.
+//! The contact is then [`Contact::Polling`], and caches query the database again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -25,17 +25,17 @@ use crate::store::session::{Session as _, Statement};
 use crate::store::statements::records;
 use crate::store::{Key, Kind};
 
-/// The channel of all replicas with one database.
+/// The notification channel shared by all replicas with one database.
 const CHANNEL: &str = "kindling_changes";
-/// The name of the connection, for administrators of the database.
+/// The application name of the connection, which database administrators see.
 const APPLICATION: &str = "kindling changes";
-/// Time between two checks.
+/// Interval between checks.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
-/// The time limit of a check, and of the wait for its ping.
+/// Time limit for a check, and for the arrival of its ping.
 const CHECK_PATIENCE: Duration = Duration::from_secs(3);
-/// The time limit for a new connection.
+/// Time limit for establishing a connection.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
-/// Time between two attempts to connect.
+/// Pause between attempts to connect.
 const RETRY: Duration = Duration::from_millis(250);
 
 /// Returns a statement that sends a notification when its transaction commits.
@@ -43,7 +43,7 @@ pub(in crate::store) fn notify(payload: String) -> Statement {
     Statement::new("SELECT pg_notify($1, $2)").bind(CHANNEL).bind(payload)
 }
 
-/// The task that listens. It ends when this is dropped.
+/// The task that listens for notifications. Aborted on drop.
 #[derive(Debug)]
 pub(in crate::store) struct ListenerTask(JoinHandle<()>);
 
@@ -54,9 +54,9 @@ impl Drop for ListenerTask {
 }
 
 impl ListenerTask {
-    /// Starts to listen. Returns when notifications arrive, or when they cannot for now.
+    /// Starts listening. Returns when notifications arrive or the first attempt has failed.
     pub(in crate::store) async fn start(feed: &Feed, options: PgConnectOptions) -> Self {
-        feed.0.contact.record_answer();
+        feed.0.contact.record_response();
         feed.0.contact.set(Contact::Reconnecting);
         let task = Self(tokio::spawn(listen(feed.clone(), options.application_name(APPLICATION))));
         if feed.settled_contact(CHECK_PATIENCE).await != Contact::Connected {
@@ -66,19 +66,19 @@ impl ListenerTask {
     }
 }
 
-/// Listens for ever, over one connection after another.
+/// Listens forever, with a new connection after each failure.
 async fn listen(feed: Feed, options: PgConnectOptions) {
     let mut is_first = true;
     loop {
         match NotificationListener::connect(&feed, &options).await {
             Ok(mut listener) => {
-                // A subscriber from before the first connection has lost nothing.
+                // Subscribers have missed nothing before the first connection.
                 listener.is_gap = !is_first;
                 let Err(failure) = listener.run().await;
                 if failure.is_lost() {
                     let error = &failure as &dyn std::error::Error;
                     tracing::warn!(error, "connection for notifications lost");
-                    // An outage that is known already is not in doubt again.
+                    // If an outage is already known, the contact stays unchanged.
                     if matches!(feed.contact(), Contact::Connected | Contact::Polling) {
                         feed.0.contact.set(Contact::Reconnecting);
                     }
@@ -96,7 +96,7 @@ async fn listen(feed: Feed, options: PgConnectOptions) {
     }
 }
 
-/// Why a connection no longer listens.
+/// Why a connection has stopped listening.
 #[derive(Debug, thiserror::Error)]
 enum ListenFailure {
     #[error("the check of the tables took more than {CHECK_PATIENCE:?}")]
@@ -106,13 +106,13 @@ enum ListenFailure {
 }
 
 impl ListenFailure {
-    /// Returns `true` if the connection has ended. Otherwise the tables cannot be read.
+    /// Returns `true` if the connection was lost. Otherwise the connection works, but the tables cannot be read.
     fn is_lost(&self) -> bool {
         matches!(self, Self::Failed(error) if is_unreachable(error))
     }
 }
 
-/// Sets the contact after a check that could not read the tables. Logs only the first one.
+/// Sets the contact after a check that could not read the tables. Logs only the first failure.
 fn report_unusable(feed: &Feed, failure: &ListenFailure) {
     if feed.contact() != Contact::Unusable {
         let error = failure as &dyn std::error::Error;
@@ -121,17 +121,18 @@ fn report_unusable(feed: &Feed, failure: &ListenFailure) {
     }
 }
 
-/// Why a connection could not be made.
+/// Why a connection attempt failed.
 #[derive(Debug, thiserror::Error)]
 enum ConnectFailure {
-    #[error("no answer in time")]
+    #[error("no response in time")]
     Late,
     #[error("cannot connect")]
     Refused(#[source] sqlx::Error),
 }
 
 impl ConnectFailure {
-    /// Reports whether the database is away. If it has too many connections, those of the pool may still work.
+    /// Returns the contact after the failure. If the server has too many connections, the pool's connections may still
+    /// work.
     fn contact(&self) -> Contact {
         match self {
             Self::Refused(error)
@@ -144,7 +145,7 @@ impl ConnectFailure {
     }
 }
 
-/// Sets the contact after a failed attempt. Logs only changes, because attempts are frequent.
+/// Sets the contact after a failed connection attempt. Logs only changes of the contact, because attempts are frequent.
 fn report_failure(feed: &Feed, failure: &ConnectFailure) {
     let contact = failure.contact();
     if feed.contact() == contact {
@@ -158,24 +159,24 @@ fn report_failure(feed: &Feed, failure: &ConnectFailure) {
     feed.0.contact.set(contact);
 }
 
-/// A connection that listens.
+/// A connection that listens for notifications.
 struct NotificationListener<'a> {
     feed: &'a Feed,
     connection: PgListener,
-    /// The number of the ping that has not arrived yet, with the time when it was sent.
+    /// The number of the pending ping, and the time when it was sent.
     ping: Option<(u64, Instant)>,
-    /// Differences from the database that no notification has explained yet.
+    /// Records whose cached copy differed from the database, until the notification of the change arrives.
     unexplained: BTreeSet<Key>,
-    /// Whether notifications may have been lost before this connection listened.
+    /// Whether notifications may have been lost before this connection began to listen.
     is_gap: bool,
 }
 
 impl<'a> NotificationListener<'a> {
     async fn connect(feed: &'a Feed, options: &PgConnectOptions) -> Result<Self, ConnectFailure> {
-        // The pool below hides why it cannot connect.
+        // A lazy pool hides the reason why it cannot connect, so this first connection determines the reason.
         let probe = timeout(CONNECT_PATIENCE, options.connect()).await;
         let probe = probe.map_err(|_| ConnectFailure::Late)?.map_err(ConnectFailure::Refused)?;
-        // The connection has served its purpose.
+        // The test connection is no longer needed.
         let _ = probe.close().await;
         let pool = PgPoolOptions::new()
             .max_connections(1)
@@ -195,7 +196,7 @@ impl<'a> NotificationListener<'a> {
         Ok(Self { feed, connection, ping: None, unexplained: BTreeSet::new(), is_gap: false })
     }
 
-    /// Reports changes until the connection fails.
+    /// Publishes changes until the connection fails.
     async fn run(&mut self) -> Result<Infallible, ListenFailure> {
         let mut checks = interval_at(Instant::now(), CHECK_INTERVAL);
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -213,7 +214,7 @@ impl<'a> NotificationListener<'a> {
     }
 
     async fn check_in_time(&mut self) -> Result<(), ListenFailure> {
-        let is_late = self.ping.is_some_and(|(_, sent)| sent.elapsed() >= CHECK_PATIENCE);
+        let is_late = self.ping.is_some_and(|(_, sent_at)| sent_at.elapsed() >= CHECK_PATIENCE);
         if is_late && self.feed.contact() != Contact::Polling {
             tracing::warn!(
                 "notifications of the database do not arrive; changes of other replicas are polled"
@@ -223,7 +224,7 @@ impl<'a> NotificationListener<'a> {
         }
         let checked = timeout(CHECK_PATIENCE, self.check()).await;
         checked.map_err(|_| ListenFailure::Late)??;
-        self.feed.0.contact.record_answer();
+        self.feed.0.contact.record_response();
         Ok(())
     }
 
@@ -248,7 +249,7 @@ impl<'a> NotificationListener<'a> {
             micros: self.feed.clock_micros(),
         };
         connection.has_row(notify(header.ping())).await?;
-        // A ping that is under way is not replaced: its delay counts.
+        // A pending ping is not replaced, because its delay is measured.
         self.ping.get_or_insert((header.sequence, Instant::now()));
         for (key, generation) in cached {
             self.compare((key, generation), current.get(&key).copied());
@@ -256,7 +257,7 @@ impl<'a> NotificationListener<'a> {
         Ok(())
     }
 
-    /// Reports a cached record that differs from the database.
+    /// Publishes a change if a cached record differs from the database.
     fn compare(&mut self, (key, cached): (Key, i64), current: Option<i64>) {
         if current == Some(cached) {
             return;
@@ -271,7 +272,7 @@ impl<'a> NotificationListener<'a> {
         if notification.channel() != CHANNEL {
             return;
         }
-        self.feed.0.contact.record_answer();
+        self.feed.0.contact.record_response();
         let Some((header, content)) = message::parse(notification.payload()) else {
             tracing::warn!("unknown notification on channel {CHANNEL}");
             return;
@@ -290,7 +291,7 @@ impl<'a> NotificationListener<'a> {
     }
 
     fn receive_large_change(&mut self, header: MessageHeader, is_own: bool) {
-        // An own change was reported record by record.
+        // The changes of this process have already been published record by record.
         if is_own && !self.feed.take_unknown(header.sequence) {
             self.unexplained.clear();
             return;
@@ -311,7 +312,7 @@ impl<'a> NotificationListener<'a> {
         }
     }
 
-    /// All notifications from before the ping have arrived.
+    /// Handles the arrival of a ping. All notifications sent before it have arrived.
     fn receive_ping(&mut self, sequence: u64) {
         if self.ping.is_none_or(|(awaited, _)| awaited != sequence) {
             return;
@@ -330,7 +331,7 @@ impl<'a> NotificationListener<'a> {
         }
     }
 
-    /// Reports that events were lost.
+    /// Publishes that events were lost.
     fn close_gap(&mut self) {
         self.is_gap = false;
         self.unexplained.clear();

@@ -1,7 +1,7 @@
-//! The payload of notifications.
+//! The payload format of notifications between replicas.
 //!
-//! The first line has the origin of the message, its number, and the time on the origin's own clock. Each further line
-//! is a change, or one word: `ping` or `resync`.
+//! The first line contains the origin of the message, its number, and the time on the origin's clock. Each further line
+//! is a change, or one of the words `ping` and `resync`.
 //!
 //! ```text
 //! 9f3c5a7712e04b6d 42 1730000000
@@ -16,20 +16,21 @@ use uuid::Uuid;
 use super::event::{ChangeKind, RecordChange};
 use crate::store::{Key, Kind};
 
-/// PostgreSQL refuses longer payloads.
+/// Maximum length of a payload in bytes. PostgreSQL rejects longer payloads.
 const MAX_BYTES: usize = 7999;
-/// A change with more records is announced as a whole. Readers then compare everything with the database.
+/// Maximum number of messages for one change. A larger change is announced with `resync`, and readers then compare all
+/// records with the database.
 const MAX_MESSAGES: usize = 16;
 
 const PING: &str = "ping";
 const RESYNC: &str = "resync";
 
-/// The sender of a message.
+/// The sender, number and time of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MessageHeader {
     pub(super) origin: u64,
     pub(super) sequence: u64,
-    /// Time on the clock of the origin, in microseconds.
+    /// Time on the origin's clock, in microseconds.
     pub(super) micros: u64,
 }
 
@@ -37,9 +38,9 @@ pub(super) struct MessageHeader {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MessageContent {
     Changes(Vec<RecordChange>),
-    /// Shows that notifications arrive.
+    /// Proves that notifications arrive.
     Ping,
-    /// A change that was too large, or lines that only a newer release understands.
+    /// A change too large to list its records, or lines that only a newer release understands.
     Resync,
 }
 
@@ -52,7 +53,7 @@ impl MessageHeader {
         format!("{}\n{PING}", self.line())
     }
 
-    /// Returns the messages for a change: several if one would be too long.
+    /// Returns the messages that announce a change. Each message fits into one payload.
     pub(super) fn changes(self, changes: &[RecordChange]) -> Vec<String> {
         let mut messages = Vec::new();
         let mut message = self.line();
@@ -61,7 +62,7 @@ impl MessageHeader {
             if message.len() + 1 + line.len() > MAX_BYTES {
                 messages.push(std::mem::replace(&mut message, self.line()));
             }
-            // Writing to a text does not fail.
+            // Writing to a `String` never fails.
             let _ = write!(message, "\n{line}");
         }
         messages.push(message);
@@ -99,7 +100,7 @@ pub(super) fn parse(payload: &str) -> Option<(MessageHeader, MessageContent)> {
 fn parse_line(line: &str) -> Option<RecordChange> {
     let mut parts = line.split(' ');
     let kind = parts.next()?;
-    let kind = Kind::ALL.into_iter().find(|known| known.as_str() == kind)?;
+    let kind = Kind::ALL.into_iter().find(|candidate| candidate.as_str() == kind)?;
     let parent = match parts.next()? {
         "-" => None,
         id => Some(id.parse::<Uuid>().ok()?),
@@ -136,15 +137,15 @@ mod tests {
         for count in [1, 2, 80, 300] {
             let changes = changes(count);
             let messages = HEADER.changes(&changes);
-            let mut found = Vec::new();
+            let mut received = Vec::new();
             for message in &messages {
                 assert!(message.len() <= MAX_BYTES);
                 let (header, content) = parse(message).unwrap();
                 let MessageContent::Changes(part) = content else { panic!("{content:?}") };
                 assert_eq!(header, HEADER);
-                found.extend(part);
+                received.extend(part);
             }
-            assert_eq!(found, changes);
+            assert_eq!(received, changes);
         }
         assert_eq!(parse(&HEADER.ping()), Some((HEADER, MessageContent::Ping)));
     }

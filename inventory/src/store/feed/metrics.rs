@@ -15,26 +15,26 @@ pub struct FeedMetrics {
 }
 
 impl FeedMetrics {
-    /// Returns the times from sending a notification to its arrival. Only this process's own notifications are
+    /// Returns the delays between sending a notification and receiving it. Only this process's own notifications are
     /// measured, because the clocks of replicas differ.
     #[must_use]
     pub fn lag(&self) -> &DurationHistogram {
         &self.lag
     }
 
-    /// Returns the number of notifications that arrived from other replicas.
+    /// Returns the number of notifications received from other replicas.
     #[must_use]
     pub fn notifications(&self) -> u64 {
         self.notifications.load(Ordering::Relaxed)
     }
 
-    /// Returns how often events were lost.
+    /// Returns the number of times that events were lost.
     #[must_use]
     pub fn resyncs(&self) -> u64 {
         self.resyncs.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of cached records that differed from the database when they were compared.
+    /// Returns the number of cached records that a check found to differ from the database.
     #[must_use]
     pub fn repairs(&self) -> u64 {
         self.repairs.load(Ordering::Relaxed)

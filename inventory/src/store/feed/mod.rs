@@ -1,12 +1,12 @@
-//! The change feed: which records change, reported to caches and to other parts of the service.
+//! The change feed, which reports changed records to caches and to other parts of the service.
 //!
-//! Changes of this process are reported when they are on disk, before the caller gets the result. Changes of other
-//! replicas arrive through PostgreSQL's LISTEN and NOTIFY (see [`listener`]): the notification is a part of the
-//! transaction that makes the change. A feed never reports a change too early, but it may report one twice, or report a
-//! change that failed. So a subscriber reads the record again instead of trusting the event.
+//! Changes of this process are reported after they are on disk and before the caller gets the result. Changes of other
+//! replicas arrive through PostgreSQL's LISTEN and NOTIFY (see [`listener`]), where the notification is part of the
+//! transaction. A change is never reported too early. But it may be reported twice, or reported although it failed. So
+//! subscribers read the record again instead of relying on the event.
 //!
-//! Events that belong to no change of a record, reports of hosts and check-ins are not in the feed. Validation results
-//! are an exception, because they change without their host: their changes have the kind [`Kind::HostResults`].
+//! The feed does not contain check-ins, host reports, or events that are not part of a record's change. Validation
+//! results are an exception, because they change without their host. Their changes have the kind [`Kind::HostResults`].
 //!
 //! [`Kind::HostResults`]: super::Kind::HostResults
 

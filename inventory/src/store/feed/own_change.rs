@@ -1,14 +1,14 @@
-//! A change that this process makes in a shared database.
+//! A change by this process in a database shared with other replicas.
 
 use super::change_feed::Feed;
 use super::event::RecordChange;
 use super::message::MessageHeader;
 use super::undecided::UndecidedChange;
 
-/// A change of this process, from its begin until its outcome is known.
+/// A change by this process, from its start until its outcome is known.
 ///
-/// Each of its records is reported once: when the outcome is known, or with the notification if that arrives before.
-/// If the change is dropped without an outcome, it is reported at once, and again if its notification arrives.
+/// Each record is reported once: when the outcome is known, or when the notification arrives, whichever is first. If
+/// the change is dropped without an outcome, it is reported immediately, and once more if its notification arrives.
 #[derive(Debug)]
 pub(in crate::store) struct OwnChange {
     feed: Feed,
@@ -28,12 +28,12 @@ impl OwnChange {
         Self { feed: feed.clone(), header, changes: changes.to_vec(), is_decided: false }
     }
 
-    /// Returns the notifications that are a part of the change.
+    /// Returns the notifications to send in the transaction of the change.
     pub(in crate::store) fn notifications(&self) -> Vec<String> {
         if self.changes.is_empty() { Vec::new() } else { self.header.changes(&self.changes) }
     }
 
-    /// Reports the change. Its notification then adds nothing.
+    /// Reports the committed change. A later notification of it is ignored.
     pub(in crate::store) fn complete(mut self) {
         self.is_decided = true;
         self.feed.with_undecided(|undecided| {
@@ -45,7 +45,7 @@ impl OwnChange {
         });
     }
 
-    /// Reports nothing: nothing was written.
+    /// Ends the change without a report, because nothing was written.
     pub(in crate::store) fn discard(mut self) {
         self.is_decided = true;
         self.feed.with_undecided(|undecided| undecided.0.remove(&self.header.sequence));
@@ -64,7 +64,8 @@ impl Drop for OwnChange {
 }
 
 impl Feed {
-    /// Reports records of an own change whose notification has arrived, unless they were reported before.
+    /// Reports records of a change of this process whose notification has arrived, unless they have been reported
+    /// before.
     pub(super) fn publish_notified(&self, sequence: u64, changes: &[RecordChange]) {
         self.with_undecided(|undecided| match undecided.0.get_mut(&sequence) {
             Some(UndecidedChange::InProgress { reported }) => {
@@ -76,7 +77,7 @@ impl Feed {
         });
     }
 
-    /// Forgets that an own change has an unknown outcome. Returns `true` if it had one.
+    /// Removes a change of this process from the changes with an unknown outcome. Returns `true` if it was one of them.
     pub(super) fn take_unknown(&self, sequence: u64) -> bool {
         self.with_undecided(|undecided| {
             let is_unknown = matches!(undecided.0.get(&sequence), Some(UndecidedChange::Unknown));
@@ -132,7 +133,7 @@ mod tests {
         let own = OwnChange::new(&feed, &[first, second]);
         let sequence = own.header.sequence;
         assert!(!feed.take_unknown(sequence));
-        // A large change has several notifications.
+        // A large change is announced by several notifications.
         feed.publish_notified(sequence, &[first]);
         assert_eq!(reader.next().await, Some(FeedEvent::Changed(first)));
         assert!(reader.receiver.is_empty());

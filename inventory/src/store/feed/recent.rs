@@ -1,4 +1,4 @@
-//! The latest events of a feed, so that a subscriber can continue where it stopped.
+//! The latest events of a feed, which allow a subscriber to continue after an interruption.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,15 +7,16 @@ use tokio::sync::broadcast;
 
 use super::event::FeedEvent;
 
-/// The events that a subscriber may fall behind or miss. Beyond that, it gets [`FeedEvent::Resync`].
+/// Maximum number of events that a subscriber may miss or fall behind. After more events, it gets
+/// [`FeedEvent::Resync`].
 pub(super) const MAX_BEHIND: usize = 4096;
 
-/// The position of an event in the feed of one process.
+/// The position of an event in the feed of one process. Formatted as text for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FeedPosition {
-    /// The process whose feed this is.
+    /// The random number of the feed.
     pub(super) origin: u64,
-    /// The number of events up to this one.
+    /// The number of events up to and including this one.
     pub(super) number: u64,
 }
 
@@ -26,7 +27,7 @@ impl fmt::Display for FeedPosition {
 }
 
 impl FeedPosition {
-    /// Returns the position that a text shows, or `None` if it shows none.
+    /// Parses the text form of a position. Returns `None` if the text is invalid.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (origin, number) = text.split_once('-')?;
@@ -34,21 +35,21 @@ impl FeedPosition {
     }
 }
 
-/// The latest events, and the channel to subscribers.
+/// The latest events, and the channel to the subscribers.
 #[derive(Debug)]
 pub(super) struct RecentEvents {
-    /// The number of events that were ever sent.
+    /// The number of events ever sent.
     count: u64,
     latest: VecDeque<FeedEvent>,
     sender: broadcast::Sender<FeedEvent>,
 }
 
-/// A new subscription.
+/// A new subscription, possibly with events from before it.
 pub(super) struct Subscription {
     pub(super) receiver: broadcast::Receiver<FeedEvent>,
-    /// The events after the position where the subscriber continues, before those of the receiver.
+    /// The events after the requested position, up to the first event of the receiver.
     pub(super) missed: VecDeque<FeedEvent>,
-    /// The number of events before the first missed one.
+    /// The number of events before the first event of the subscription.
     pub(super) count: u64,
 }
 
@@ -63,16 +64,16 @@ impl RecentEvents {
             self.latest.pop_front();
         }
         self.latest.push_back(event);
-        // Without subscribers, there is nothing to do.
+        // An error means that the feed has no subscribers.
         let _ = self.sender.send(event);
     }
 
-    /// Returns a subscription to all events from now on.
     pub(super) fn subscribe(&self) -> Subscription {
         Subscription { receiver: self.sender.subscribe(), missed: VecDeque::new(), count: self.count }
     }
 
-    /// Returns a subscription to all events after the one with this number, or `None` if some of them are forgotten.
+    /// Returns a subscription to all events after the event with this number. Returns `None` if some of them are no
+    /// longer available.
     pub(super) fn subscribe_after(&self, number: u64) -> Option<Subscription> {
         let missed = usize::try_from(self.count.checked_sub(number)?).ok()?;
         let first = self.latest.len().checked_sub(missed)?;

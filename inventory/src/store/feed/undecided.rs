@@ -1,21 +1,22 @@
-//! The changes of this process whose outcome is unknown.
+//! Changes by this process whose outcome is not yet known.
 
 use std::collections::BTreeMap;
 
 use super::event::RecordChange;
 
-/// Maximum number of own changes whose outcome is unknown. Older ones are forgotten.
+/// Maximum number of changes with an unknown outcome. The oldest ones are dropped.
 pub(super) const MAX_UNDECIDED: usize = 1024;
 
-/// The own changes whose outcome is unknown, by the number of their messages.
+/// The changes by this process with an unknown outcome, by the sequence number of their messages.
 #[derive(Debug, Default)]
 pub(super) struct UndecidedChanges(pub(super) BTreeMap<u64, UndecidedChange>);
 
 #[derive(Debug)]
 pub(super) enum UndecidedChange {
-    /// The commit is in progress. If its notification arrives before its result, the notification reports the records.
+    /// The commit is in progress. If a notification arrives before the result, its records are reported then.
     InProgress { reported: Vec<RecordChange> },
-    /// The commit failed, or its caller stopped waiting: the change may be made or not. Its notification decides.
+    /// The commit failed, or its caller stopped waiting. The change may or may not have been made, and only its
+    /// notification shows which.
     Unknown,
 }
 

@@ -1,8 +1,10 @@
-//! Connections of the pool that are in use. A connection returns to the pool in a known state, or is closed.
+//! Connections in use from the PostgreSQL pool. A connection returns to the pool in a known state, or is closed.
 //!
-//! A request may end while the server still works for it: then the driver knows neither whether a transaction has
-//! begun nor when the server answers. The driver returns such a connection with a transaction that is still open if
-//! it was dropped during `BEGIN`, and waits for the answer of a vanished server without a time limit.
+//! A request may end while the server is still working on its statement. The driver then does not know whether a
+//! transaction has begun, or when the server will respond.
+//!
+//! The driver's own handling is insufficient: a connection dropped during `BEGIN` would return to the pool with an open
+//! transaction, and the driver waits for an unreachable server without a time limit.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
@@ -12,22 +14,22 @@ use sqlx::{Executor as _, PgConnection, Postgres};
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
-/// A server that does not answer within this time when a connection returns to the pool is considered gone.
+/// Time limit for a response when a connection returns to the pool. A server that exceeds it is considered unreachable.
 ///
-/// A query that runs longer after its request has ended still runs on the server until `statement_timeout`, while the
+/// A statement that exceeds it after its request has ended continues on the server until `statement_timeout`, while the
 /// pool opens another connection.
 const RETURN_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Ends a transaction that may have begun. Without one, `ROLLBACK` alone would log a warning.
+/// Ends a transaction that may have begun. `ROLLBACK` alone would log a warning if there is no transaction.
 const END_POSSIBLE_TRANSACTION: &str = "BEGIN; ROLLBACK";
 const END_TRANSACTION: &str = "ROLLBACK";
 
-/// A connection of the pool that is in use.
+/// A connection in use, which returns to the pool when dropped.
 #[derive(Debug)]
 pub(in crate::store) struct LeasedConnection {
-    /// `None` only while this is dropped.
+    /// `None` only during `drop`.
     connection: Option<PoolConnection<Postgres>>,
-    /// The statements that bring the connection into a known state. `None` if its state is known.
+    /// The statements that restore a known state. `None` if the state is known.
     cleanup: Option<&'static str>,
 }
 
@@ -36,12 +38,12 @@ impl LeasedConnection {
         Self { connection: Some(connection), cleanup: Some(END_POSSIBLE_TRANSACTION) }
     }
 
-    /// Marks the connection as clean: the server has answered all statements, and no transaction is open.
+    /// Marks the state of the connection as known: the server has completed all statements, and no transaction is open.
     pub(in crate::store) fn complete(&mut self) {
         self.cleanup = None;
     }
 
-    /// Begins a transaction that writes.
+    /// Begins a transaction for writing.
     pub(super) async fn begin(mut self) -> Result<LeasedTransaction, sqlx::Error> {
         self.execute("BEGIN").await?;
         self.cleanup = Some(END_TRANSACTION);
@@ -73,13 +75,13 @@ impl Drop for LeasedConnection {
             (Ok(runtime), Some(statements)) => {
                 drop(runtime.spawn(clean_up(UncleanConnection(Some(connection)), statements)));
             }
-            // The driver cannot ask the server any more.
+            // Without a runtime, the driver cannot send statements.
             (Err(_), _) => drop(connection.detach()),
         }
     }
 }
 
-/// A connection in an unknown state. It is closed when this is dropped.
+/// A connection in an unknown state, which is closed when dropped.
 struct UncleanConnection(Option<PoolConnection<Postgres>>);
 
 impl Drop for UncleanConnection {
@@ -91,7 +93,7 @@ impl Drop for UncleanConnection {
     }
 }
 
-/// Brings a connection into a known state and returns it to the pool. If that fails or takes too long, the connection
+/// Restores a known state of a connection and returns it to the pool. If that fails or takes too long, the connection
 /// is closed, and the pool may open another one.
 async fn clean_up(mut unclean: UncleanConnection, statements: &'static str) {
     let Some(connection) = &mut unclean.0 else { return };
@@ -102,14 +104,14 @@ async fn clean_up(mut unclean: UncleanConnection, statements: &'static str) {
     }
 }
 
-/// Waits until the pool has tested a connection and taken it back. The connection is closed if that takes too long.
+/// Waits until the pool has tested and accepted a connection. If that takes too long, the connection is closed.
 async fn within_patience(returned: impl Future<Output = ()>) {
     if timeout(RETURN_PATIENCE, returned).await.is_err() {
-        tracing::debug!("closed a database connection without an answer");
+        tracing::debug!("closed a database connection that did not respond");
     }
 }
 
-/// A transaction that is rolled back unless it is committed.
+/// A transaction that rolls back when dropped, unless it has been committed.
 #[derive(Debug)]
 pub(super) struct LeasedTransaction(LeasedConnection);
 

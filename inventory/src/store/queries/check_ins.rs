@@ -1,10 +1,10 @@
-//! Stored check-ins, and their limits.
+//! Storing check-ins, and replacing check-ins in the future.
 
 use crate::store::statements::check_ins::select_after;
 use crate::store::{Changes, CheckIn, CheckInLimit, Step, Store, StoreError};
 
 impl dyn Store + '_ {
-    /// Stores check-ins, as [`Step::StoreCheckIns`].
+    /// Stores check-ins without changing the generations of hosts, as [`Step::StoreCheckIns`] does.
     ///
     /// # Errors
     ///
@@ -13,13 +13,13 @@ impl dyn Store + '_ {
         self.commit(Changes::from_step(Step::StoreCheckIns(check_ins.to_vec()))).await?.require_done()
     }
 
-    /// Replaces check-ins that are after a limit, without changing the generations of their hosts.
+    /// Replaces check-ins later than a limit without changing the generations of their hosts.
     ///
     /// # Errors
     ///
     /// Returns an error if the database fails.
     pub async fn limit_check_ins(&self, limit: CheckInLimit) -> Result<(), StoreError> {
-        // The search is not part of the change, so that it does not block other changes.
+        // The search runs before the change, so that it does not block other changes.
         let exceeds = self.has_row("looking for check-ins", |dialect| select_after(dialect, &limit)).await?;
         if exceeds {
             self.commit(Changes::from_step(Step::LimitCheckIns(limit))).await?.require_done()?;

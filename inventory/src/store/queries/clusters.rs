@@ -1,4 +1,4 @@
-//! Searches for clusters. They read no documents.
+//! Searches for clusters that read no documents.
 
 use uuid::Uuid;
 
@@ -8,7 +8,7 @@ use crate::store::values::decode_error;
 use crate::store::{Store, StoreError};
 
 impl dyn Store + '_ {
-    /// Returns the number of changes of a cluster's hosts: how often a host has joined or left it.
+    /// Returns how many times hosts have joined or left a cluster.
     ///
     /// # Errors
     ///
@@ -19,9 +19,9 @@ impl dyn Store + '_ {
         Ok(rows.first().copied().unwrap_or(0))
     }
 
-    /// Returns the clusters in some statuses whose assessment is missing, has another basis, or has seen another
-    /// [state](crate::store::AssessedState) than the current one. Returns at most `most` of them, in the order of their
-    /// creation, without deleted clusters.
+    /// Returns at most `most` clusters in some statuses whose assessment is missing or outdated, in the order of their
+    /// creation. An assessment is outdated if its basis is not `basis`, or if its [state](crate::store::AssessedState)
+    /// differs from the current one. Deleted clusters are left out.
     ///
     /// # Errors
     ///
@@ -32,7 +32,7 @@ impl dyn Store + '_ {
         basis: &str,
         most: usize,
     ) -> Result<Vec<Uuid>, StoreError> {
-        // A larger number of clusters does not exist.
+        // If the limit saturates, it still exceeds every number of clusters.
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let id = |row: &dyn Cells| {
             let id = row.text("id")?;

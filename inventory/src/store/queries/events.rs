@@ -9,12 +9,12 @@ use crate::store::statements::events::{EventConditions, event, position, select_
 use crate::store::values::unsigned;
 use crate::store::{Changes, Step, Store, StoreError};
 
-/// The statements of a query for events.
+/// Index of the statement that counts the events. The other statement reads them.
 const COUNT: usize = 0;
 
 impl dyn Store + '_ {
-    /// Returns the events that match a query. If the query has a limit, they are one page, which is short to save
-    /// memory: it may have fewer events than the limit, but has at least one if any match.
+    /// Returns the events that match a query. If the query has a limit, returns one page. To save memory, a page may
+    /// have fewer events than the limit, but it has at least one if any event matches.
     ///
     /// # Errors
     ///
@@ -42,8 +42,8 @@ impl dyn Store + '_ {
         Ok(page)
     }
 
-    /// Deletes the first `most` events after a position and before a time that name no existing record. Returns the
-    /// position of the last one, or `None` if no more of them are left.
+    /// Deletes the first `most` events after a position and before a time that refer to no existing record. Returns the
+    /// position of the last deleted event, or `None` if no more such events are left.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl dyn Store + '_ {
         before: DateTime<Utc>,
         most: usize,
     ) -> Result<Option<EventPosition>, StoreError> {
-        // The search is not part of the change, so that it does not block other changes.
+        // The search runs before the change, so that it does not block other changes.
         let select = |_| select_forgettable(after, before, most);
         let events = self.rows("reading events", select, position).await?;
         let Some(last) = events.last().copied() else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Searches for hosts. They read no documents.
+//! Searches for hosts that read no documents.
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -12,8 +12,7 @@ use crate::store::values::{decode_error, unsigned};
 use crate::store::{HostCount, Key, Kind, Store, StoreError};
 
 impl dyn Store + '_ {
-    /// Returns the hosts in a status whose last check-in was before a time, at most `most` of them, the longest silent
-    /// first.
+    /// Returns at most `most` hosts in a status whose last check-in was before a time, the longest silent first.
     ///
     /// # Errors
     ///
@@ -24,12 +23,12 @@ impl dyn Store + '_ {
         before: DateTime<Utc>,
         most: usize,
     ) -> Result<Vec<Key>, StoreError> {
-        // A larger number of hosts does not exist.
+        // If the limit saturates, it still exceeds every number of hosts.
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         self.keys(Kind::Host, |_| select_silent(status, before.timestamp_micros(), most)).await
     }
 
-    /// Returns the hosts that have an interface with a MAC address.
+    /// Returns the hosts that have a network interface with this MAC address.
     ///
     /// # Errors
     ///
@@ -38,7 +37,7 @@ impl dyn Store + '_ {
         self.keys(Kind::Host, |_| select_with_mac(mac)).await
     }
 
-    /// Returns those of these hosts that are in a cluster, without deleted hosts, in the order of their creation.
+    /// Returns the given hosts that are in a cluster, in the order of their creation. Deleted hosts are left out.
     ///
     /// # Errors
     ///
@@ -51,7 +50,7 @@ impl dyn Store + '_ {
         self.keys(Kind::Host, |dialect| select_in_cluster(cluster, hosts, dialect)).await
     }
 
-    /// Returns the deleted hosts of a cluster that are still kept, in the order of their creation.
+    /// Returns the deleted hosts of a cluster that the database still contains, in the order of their creation.
     ///
     /// # Errors
     ///
@@ -64,7 +63,8 @@ impl dyn Store + '_ {
         self.rows("listing records", |_| select_deleted_of_cluster(cluster), id).await
     }
 
-    /// Returns the numbers of hosts of these clusters, by cluster, status, and whether they are deleted.
+    /// Returns the numbers of hosts in these clusters. Each number covers one cluster, one status, and either deleted
+    /// or other hosts.
     ///
     /// # Errors
     ///

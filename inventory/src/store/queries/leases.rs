@@ -1,4 +1,4 @@
-//! Leases: which replica runs the tasks that only one replica must run.
+//! Leases, which elect the replica that runs tasks for all replicas.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use crate::store::statements::leases;
 use crate::store::{Store, StoreError};
 
 impl dyn Store + '_ {
-    /// Takes or renews a lease for some time. Returns `false` if another replica holds it. A lease ends when it is
-    /// released, or when its time is over.
+    /// Takes or renews a lease for `duration`. Returns `false` if another replica holds the lease. A lease ends when it
+    /// is released or expires.
     ///
     /// # Errors
     ///
@@ -21,7 +21,7 @@ impl dyn Store + '_ {
         self.has_row("renewing a lease", |_| leases::hold(name, holder, duration)).await
     }
 
-    /// Gives up a lease, if this holder has it.
+    /// Releases a lease if `holder` holds it.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What can be found in a store, apart from lists of records: functions over [`Store::query`](super::Store::query).
+//! Queries other than lists of records, as methods of `dyn Store` over [`Store::query`](super::Store::query).
 
 mod check_ins;
 mod clusters;

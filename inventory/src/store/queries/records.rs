@@ -1,4 +1,4 @@
-//! Searches for records of all kinds. They read no documents.
+//! Searches for records of all kinds that read no documents.
 
 use uuid::Uuid;
 
@@ -20,7 +20,7 @@ impl dyn Store + '_ {
         self.has_row("looking for a record", |_| find(key)).await
     }
 
-    /// Returns `true` if any record matches a filter.
+    /// Returns `true` if any record matches the filter.
     ///
     /// # Errors
     ///
@@ -29,29 +29,29 @@ impl dyn Store + '_ {
         self.has_row("looking for records", |_| select_any(filter)).await
     }
 
-    /// Returns the number of records that match a filter.
+    /// Returns the number of records that match the filter.
     ///
     /// # Errors
     ///
     /// Returns an error if the database fails.
     pub async fn count(&self, filter: Filter) -> Result<u64, StoreError> {
         let count = |row: &dyn Cells| unsigned("count", row.integer("found")?);
-        let found = self.rows("counting records", |_| select_count(filter), count).await?;
-        Ok(found.into_iter().sum())
+        let counts = self.rows("counting records", |_| select_count(filter), count).await?;
+        Ok(counts.into_iter().sum())
     }
 
-    /// Returns the cluster of a record that is not deleted.
+    /// Returns the cluster of a record. Returns `None` if the record is in no cluster, is deleted, or does not exist.
     ///
     /// # Errors
     ///
     /// Returns an error if the database fails.
     pub async fn cluster_of(&self, key: Key) -> Result<Option<ClusterId>, StoreError> {
         let cluster = |row: &dyn Cells| row.optional_text("cluster_id")?.map_or(Ok(None), id_of);
-        let found = self.first_row("reading a record", |_| select_cluster(key), cluster).await?;
-        Ok(found.flatten().map(ClusterId))
+        let cluster_id = self.first_row("reading a record", |_| select_cluster(key), cluster).await?;
+        Ok(cluster_id.flatten().map(ClusterId))
     }
 
-    /// Returns the records of a kind that are deleted but still kept.
+    /// Returns the deleted records of a kind that the database still contains.
     ///
     /// # Errors
     ///
@@ -60,7 +60,8 @@ impl dyn Store + '_ {
         self.keys(kind, |_| select_deleted(kind)).await
     }
 
-    /// Returns the records of a kind whose token is signed with another key. Without a key, those with any token.
+    /// Returns the records of a kind whose URL token is signed with a key other than `key`. If `key` is `None`, returns
+    /// the records that have any token.
     ///
     /// # Errors
     ///
@@ -69,7 +70,7 @@ impl dyn Store + '_ {
         self.keys(kind, |_| select_with_other_token_key(kind, key)).await
     }
 
-    /// Returns the keys that a statement finds.
+    /// Returns the keys that the result rows of a statement contain.
     pub(super) async fn keys(
         &self,
         kind: Kind,

@@ -1,10 +1,10 @@
-//! Reports of single hosts.
+//! Reading the reports of a single host.
 
 use crate::store::statements::reports::{report, select};
 use crate::store::{Key, ReportKinds, Reports, Store, StoreError};
 
 impl dyn Store + '_ {
-    /// Returns reports of a host.
+    /// Returns the stored reports of a host that have one of `kinds`.
     ///
     /// # Errors
     ///

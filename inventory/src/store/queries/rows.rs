@@ -1,11 +1,11 @@
-//! Queries of one statement.
+//! Queries with a single statement.
 
 use crate::store::query::Query;
 use crate::store::session::{Cells, Dialect, Statement};
 use crate::store::{Store, StoreError};
 
 impl dyn Store + '_ {
-    /// Returns the converted rows of a statement.
+    /// Runs a statement and converts all result rows.
     pub(super) async fn rows<T: Send>(
         &self,
         doing: &'static str,
@@ -21,7 +21,7 @@ impl dyn Store + '_ {
         Ok(rows)
     }
 
-    /// Returns the first row of a statement, converted.
+    /// Runs a statement and converts the first result row.
     pub(super) async fn first_row<T: Send>(
         &self,
         doing: &'static str,
@@ -31,7 +31,7 @@ impl dyn Store + '_ {
         Ok(self.rows(doing, statement, convert).await?.into_iter().next())
     }
 
-    /// Returns `true` if a statement has a row.
+    /// Returns `true` if the statement returns at least one row.
     pub(super) async fn has_row(
         &self,
         doing: &'static str,

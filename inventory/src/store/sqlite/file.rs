@@ -1,4 +1,4 @@
-//! The file of a SQLite database: created privately, and locked for one store.
+//! The file of a SQLite database, which only its owner can read and only one store can use.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -7,29 +7,29 @@ use std::{fmt, io};
 
 use crate::store::StoreError;
 
-/// A database file that is locked for this store: no other process and no other store of this process can use it.
+/// A database file locked for this store. No other process and no other store of this process can use it.
 #[derive(Debug)]
 pub(in crate::store) struct OwnedFile {
     path: PathBuf,
-    /// Identifies the file among those that have had its path.
+    /// Identifies the file. Another file may later replace it at the same path.
     id: FileId,
     lock: File,
 }
 
-/// The device and the inode of a file.
+/// The device and inode numbers of a file.
 type FileId = (u64, u64);
 
 impl OwnedFile {
-    /// Locks a file, and creates it first if `create` is set.
+    /// Locks a file. If `create` is set, creates the file first if it does not exist.
     ///
-    /// The file contains pull secrets, so only its owner may read it. SQLite creates its other files with the same
+    /// The file contains pull secrets, so only its owner may read it. SQLite creates its auxiliary files with the same
     /// mode.
     pub(super) fn lock(path: &Path, create: bool) -> Result<Self, StoreError> {
         let failed = |source| StoreError::File { path: path.to_owned(), source };
         if create {
             create_empty(path).map_err(failed)?;
         }
-        // The lock must be the same for every symbolic link to the file.
+        // The path of the lock file must be the same for all symbolic links to the database.
         let path = fs::canonicalize(path).map_err(failed)?;
         let lock = path_with_suffix(&path, "-lock");
         let options = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock);
@@ -53,7 +53,8 @@ impl OwnedFile {
         Ok(Self { path, id, lock })
     }
 
-    /// Returns an error if another file or none has the path now. Changes would be lost with the process.
+    /// Returns an error if the path no longer leads to the locked file. Further changes would be lost when the process
+    /// ends.
     pub(super) async fn check_in_place(&self) -> Result<(), StoreError> {
         match tokio::fs::metadata(&self.path).await {
             Ok(metadata) if file_id(&metadata) == self.id => Ok(()),
@@ -64,12 +65,11 @@ impl OwnedFile {
         }
     }
 
-    /// Returns the canonical path.
+    /// Returns the canonical path of the file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Releases the lock.
     pub(in crate::store) fn release(&self) {
         if let Err(error) = self.lock.unlock() {
             tracing::warn!(path = %self.path.display(), %error, "could not release the lock of the database");
@@ -98,7 +98,7 @@ fn create_empty(path: &Path) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     match OpenOptions::new().create_new(true).write(true).mode(0o600).open(path) {
-        // The directory entry must survive a power failure, as the content does.
+        // The new directory entry must survive a power failure too.
         Ok(_) => File::open(directory)?.sync_all(),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),

@@ -1,6 +1,6 @@
 //! A store in a SQLite file, which belongs to one process.
 //!
-//! All changes go through one [`Writer`], which never blocks readers.
+//! All changes go through a single [`Writer`], which never blocks readers.
 
 mod file;
 mod writer;
@@ -19,17 +19,17 @@ use super::statements::commit::Prepared;
 use super::statements::records::PAGE_ROWS;
 use super::{Feed, StoreError, pool, schema};
 
-/// A connection that waits longer for another process's lock fails.
+/// Time limit for waiting until another process releases its lock on the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The fewest connections that only read.
+/// Minimum number of read-only connections.
 const MIN_READERS: u32 = 4;
 
-/// Returns the number of connections that only read. Each has a thread, whose heap keeps memory for its longest
-/// results, and reads take processor time, not waiting time: more connections than processors read no faster.
+/// Returns the number of read-only connections. Each has a thread, whose heap retains the memory of its largest result.
+/// Reads use CPU time and hardly wait, so more connections than processors do not increase the throughput.
 fn reader_count() -> u32 {
     let processors = std::thread::available_parallelism().map_or(MIN_READERS, |count| {
-        // More processors than the largest number do not exist.
+        // If the conversion fails, the count exceeds the maximum.
         u32::try_from(count.get()).unwrap_or(pool::MAX_CONNECTIONS)
     });
     processors.clamp(MIN_READERS, pool::MAX_CONNECTIONS)
@@ -38,14 +38,14 @@ fn reader_count() -> u32 {
 /// The parts of an open SQLite store.
 #[derive(Debug)]
 pub(super) struct SqliteParts {
-    /// Connections that only read.
+    /// The read-only connections.
     pub(super) pool: SqlitePool,
     pub(super) writer: Writer,
     file: Arc<OwnedFile>,
 }
 
 impl SqliteParts {
-    /// Checks that the writer can change the tables, and that the file is still the one that was opened.
+    /// Checks that the writer can change the tables and that the database file has not been replaced.
     pub(super) async fn check_usable(&self) -> Result<(), StoreError> {
         self.file.check_in_place().await?;
         if self.writer.is_stuck() {
@@ -65,7 +65,7 @@ impl SqliteParts {
 pub(super) async fn open(path: &Path, create: bool, feed: Feed) -> Result<SqliteParts, StoreError> {
     let file = Arc::new(OwnedFile::lock(path, create)?);
     let failed = |source| StoreError::Open { database: file.to_string(), source };
-    // A writer does not block readers, and commits are on disk.
+    // With a write-ahead log, a writer does not block readers. Full synchronization puts each commit on disk.
     let options = SqliteConnectOptions::new()
         .filename(file.path())
         .busy_timeout(BUSY_TIMEOUT)
@@ -74,8 +74,9 @@ pub(super) async fn open(path: &Path, create: bool, feed: Feed) -> Result<Sqlite
         .pragma("journal_size_limit", "67108864");
     let mut connection = options.connect().await.map_err(failed)?;
     schema::migrate(&file.to_string(), &mut connection).await?;
-    // Only the writer writes. Each connection has its own page cache, and a large one would be of no use: the kernel
-    // caches the file. SQLite's thread can read a whole page before its caller takes the first row.
+    // Only the writer writes. Each connection has its own page cache, which stays small because the kernel already
+    // caches the file. The row buffer holds a page of records, so SQLite's thread can read a whole page before the
+    // caller takes the first row.
     let readers = options
         .clone()
         .pragma("query_only", "ON")

@@ -1,8 +1,9 @@
-//! The only writer of a SQLite file.
+//! The only writer of a SQLite file, which commits waiting changes together.
 //!
-//! SQLite allows one write transaction at a time, and each waits for the disk. So the writer commits waiting changes
-//! together. Each change has a savepoint, which is rolled back alone if the change is overtaken or fails. No caller
-//! gets a result before the commit. A caller waits for a limited time; the writer completes the change nevertheless.
+//! SQLite allows one write transaction at a time, and each commit waits for the disk. So the writer commits all waiting
+//! changes in one transaction. Each change has a savepoint, so it can fail or conflict and be rolled back alone.
+//! Callers get their results only after the commit. A caller waits for a limited time, but the writer completes its
+//! change even after that.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,28 +18,28 @@ use crate::store::failure::{PATIENCE, store_error};
 use crate::store::statements::commit::{Prepared, apply};
 use crate::store::{Feed, Outcome, StoreError};
 
-/// Maximum number of changes in the queue. Further callers wait to enter it.
+/// Maximum number of changes in the queue. If it is full, further callers wait.
 const MAX_WAITING: usize = 256;
-/// Maximum number of changes of one transaction. The first change waits for the last.
+/// Maximum number of changes in one transaction. All of them wait for the same commit.
 const MAX_TOGETHER: usize = 64;
 
 pub(super) const WRITING: &str = "writing a change";
 
-/// Accepts changes for a file.
+/// The queue of changes to a file, and the task that commits them.
 #[derive(Debug)]
 pub(in crate::store) struct Writer {
-    /// `None` once the writer accepts no more changes.
+    /// `None` after the writer has stopped accepting changes.
     queue: Mutex<Option<mpsc::Sender<QueuedChange>>>,
     task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
-    /// The start of the running transaction.
+    /// When the running transaction started, if any.
     running_since: RunningSince,
-    /// The time limit of callers and of a transaction.
+    /// Time limit for callers and for a transaction.
     patience: Duration,
 }
 
 type RunningSince = Arc<Mutex<Option<Instant>>>;
 
-/// A change in the queue, and the channel of its caller.
+/// A change in the queue, with the channel for its result.
 #[derive(Debug)]
 struct QueuedChange {
     change: Prepared,
@@ -46,7 +47,7 @@ struct QueuedChange {
 }
 
 impl Writer {
-    /// Starts the writer with a connection. `options` are for a new one, if this one fails.
+    /// Starts the writer with an open connection. If the connection fails, the writer opens a new one with `options`.
     pub(super) fn start(
         connection: SqliteConnection,
         options: SqliteConnectOptions,
@@ -69,13 +70,13 @@ impl Writer {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Returns `true` if the running transaction takes too long, for example because the disk does not answer.
+    /// Returns `true` if the running transaction exceeds the time limit, for example because the disk does not respond.
     pub(in crate::store) fn is_stuck(&self) -> bool {
         let running_since = *self.running_since.lock().unwrap_or_else(PoisonError::into_inner);
         running_since.is_some_and(|start| start.elapsed() >= self.patience)
     }
 
-    /// Makes a change. If the caller stops waiting, or waits too long, the change may still be made.
+    /// Makes a change. The change may still be made after the caller stops waiting or reaches the time limit.
     pub(in crate::store) async fn commit(&self, change: Prepared) -> Result<Outcome, StoreError> {
         let committed = tokio::time::timeout(self.patience, self.enqueue(change)).await;
         committed.unwrap_or(Err(StoreError::Silent { doing: WRITING }))
@@ -90,7 +91,7 @@ impl Writer {
         answered.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Stops accepting changes, and waits until all accepted ones are on disk.
+    /// Stops accepting changes, and waits until all accepted changes have been written.
     pub(in crate::store) async fn close(&self) {
         drop(self.queue.lock().unwrap_or_else(PoisonError::into_inner).take());
         let mut task = self.task.lock().await;
@@ -105,7 +106,7 @@ struct WriterTask {
     options: SqliteConnectOptions,
     feed: Feed,
     running_since: RunningSince,
-    /// Keeps the file locked while changes are written.
+    /// Keeps the file locked until the last change is written.
     _file: Arc<OwnedFile>,
 }
 
@@ -114,9 +115,9 @@ impl WriterTask {
         let mut batch = Vec::with_capacity(MAX_TOGETHER);
         while waiting.recv_many(&mut batch, MAX_TOGETHER).await > 0 {
             self.set_running_since(Some(Instant::now()));
-            let written = self.write(&batch).await;
+            let result = self.write(&batch).await;
             self.set_running_since(None);
-            match written {
+            match result {
                 Ok(outcomes) => {
                     self.publish_done(&batch, &outcomes);
                     for (waiting, outcome) in batch.drain(..).zip(outcomes) {
@@ -134,7 +135,7 @@ impl WriterTask {
         }
     }
 
-    /// Answers all changes of a batch with an error of the connection, whose state is then unknown.
+    /// Fails all changes of a batch with an error of the connection. Whether they are on disk is then unknown.
     fn fail(&mut self, batch: &mut Vec<QueuedChange>, error: sqlx::Error) {
         self.connection = None;
         let source = Arc::new(error);
@@ -150,7 +151,7 @@ impl WriterTask {
         *self.running_since.lock().unwrap_or_else(PoisonError::into_inner) = start;
     }
 
-    /// Reports the changes that were made, also those whose callers are gone.
+    /// Publishes the committed changes, including changes whose callers no longer wait.
     fn publish_done(&self, batch: &[QueuedChange], outcomes: &[Result<Outcome, sqlx::Error>]) {
         for (waiting, outcome) in batch.iter().zip(outcomes) {
             if matches!(outcome, Ok(Outcome::Done)) {
@@ -159,7 +160,7 @@ impl WriterTask {
         }
     }
 
-    /// Commits changes together. The outer error fails all of them, an inner error one change.
+    /// Commits a batch of changes. The outer error fails all of them, and an inner error fails one change.
     async fn write(
         &mut self,
         batch: &[QueuedChange],
@@ -168,10 +169,11 @@ impl WriterTask {
             Some(connection) => connection,
             none => none.insert(self.options.connect().await?),
         };
-        // A transaction that starts with a read fails if another connection writes before it does.
+        // `IMMEDIATE` takes the write lock first. A transaction that begins with a read fails if another connection
+        // writes before it does.
         let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
         if let [only] = batch {
-            // One change needs no savepoint, which would take two more statements.
+            // A single change needs no savepoint, which saves two statements.
             return Ok(vec![try_change(transaction, &only.change).await?]);
         }
         let mut outcomes = Vec::with_capacity(batch.len());
@@ -184,8 +186,8 @@ impl WriterTask {
     }
 }
 
-/// Makes a change within a transaction or a savepoint, which it commits or rolls back. The outer error is one of the
-/// connection, the inner error one of the change.
+/// Makes a change in a transaction or savepoint, and commits or rolls it back. The outer error is an error of the
+/// connection, and the inner error affects only this change.
 async fn try_change(
     mut transaction: Transaction<'_, Sqlite>,
     change: &Prepared,
@@ -199,7 +201,7 @@ async fn try_change(
             transaction.rollback().await?;
             Ok(Ok(outcome))
         }
-        // On errors such as a full disk, SQLite may have rolled back the whole transaction, including the savepoint.
+        // After errors such as a full disk, SQLite may have rolled back the whole transaction, including the savepoint.
         Err(error) if transaction.rollback().await.is_err() => Err(error),
         Err(error) => Ok(Err(error)),
     }
@@ -238,7 +240,7 @@ mod tests {
         while records::get(&mut *reader, key).await.unwrap().is_none() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        // The writer may have to notice that the transaction has ended.
+        // The writer needs a moment to record the end of the transaction.
         while parts.writer.is_stuck() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
