@@ -1,4 +1,4 @@
-//! The stored assessment of a cluster.
+//! The stored assessment of a cluster: its validation results and the state that they are based on.
 
 use rules::validation::ClusterResults;
 use serde::{Deserialize, Serialize};
@@ -7,10 +7,11 @@ use uuid::Uuid;
 use crate::id::ClusterId;
 use crate::store::{AssessedState, Columns, Kind, Record};
 
-/// Generations of new records are times in microseconds since 1970. This one, of 2023, is before all of them.
+/// A generation below the first generation of every new record. First generations are times in microseconds since 1970,
+/// and this one is in 2023.
 const FIRST_GENERATION: i64 = 1_672_531_200_000_000;
 
-/// The state that an assessment has read: the generations of a cluster and its hosts, its membership, and the basis.
+/// The state of a cluster that an assessment was based on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenState {
     #[serde(rename = "seen_cluster")]
@@ -19,19 +20,19 @@ pub struct SeenState {
     hosts: i64,
     #[serde(rename = "seen_generations")]
     generations: i64,
-    /// The membership of the cluster.
+    /// Number of times that hosts have joined or left the cluster.
     #[serde(rename = "seen_membership", default)]
     membership: i64,
-    /// Sum of the generations of all hosts. It never decreases while the membership is unchanged.
+    /// Sum of the hosts' generations. It never decreases while the membership is unchanged.
     #[serde(rename = "seen_progress", default)]
     progress: i64,
-    /// The [basis](crate::Settings::assessment_basis).
+    /// The [basis](crate::Settings::assessment_basis) of the assessment.
     #[serde(rename = "seen_basis", default)]
     basis: String,
 }
 
 impl SeenState {
-    /// Returns the state of a cluster with its membership. `hosts` are the generations of its hosts.
+    /// Returns the state of a cluster at generation `cluster`, whose hosts have the generations `hosts`.
     pub(crate) fn new(cluster: i64, membership: i64, hosts: &[i64], basis: &str) -> Self {
         let AssessedState { cluster, hosts: count, generations } = AssessedState::new(cluster, hosts);
         let progress = hosts.iter().map(|generation| generation.saturating_sub(FIRST_GENERATION));
@@ -39,15 +40,15 @@ impl SeenState {
         Self { cluster, hosts: count, generations, membership, progress, basis: basis.to_owned() }
     }
 
-    /// Returns the state of the records.
+    /// Returns the part of the state that the database can compare with the current records.
     #[must_use]
     pub fn records(&self) -> AssessedState {
         AssessedState { cluster: self.cluster, hosts: self.hosts, generations: self.generations }
     }
 
-    /// Returns `true` if the cluster, the membership or the hosts are older than in `other`.
+    /// Returns `true` if the cluster, the membership or the hosts in this state are older than in `other`.
     pub(crate) fn is_older_than(&self, other: &Self) -> bool {
-        // A view lacks hosts that are damaged, so the sums of different numbers of hosts are not comparable.
+        // A view leaves out damaged hosts, so sums over different numbers of hosts cannot be compared.
         let has_same_hosts = self.membership == other.membership && self.hosts == other.hosts;
         self.cluster < other.cluster
             || self.membership < other.membership
@@ -55,24 +56,23 @@ impl SeenState {
     }
 }
 
-/// The last assessment of a cluster: its results, and the records that it saw.
+/// The latest assessment of a cluster.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AssessmentRecord {
-    /// The cluster.
+    /// Id of the assessed cluster, which is also the id of this record.
     pub cluster: ClusterId,
     #[serde(flatten)]
     seen: SeenState,
-    /// The results of the cluster.
+    /// The results of the cluster's validations.
     pub results: ClusterResults,
 }
 
 impl AssessmentRecord {
-    /// Returns the assessment of a cluster in this state.
-    pub(crate) fn new(cluster: ClusterId, seen: SeenState, results: ClusterResults) -> Self {
-        Self { cluster, seen, results }
+    pub(crate) fn new(cluster: ClusterId, state: SeenState, results: ClusterResults) -> Self {
+        Self { cluster, seen: state, results }
     }
 
-    /// Returns the state of the cluster and its hosts that it saw.
+    /// Returns the state of the cluster and its hosts that the assessment was based on.
     #[must_use]
     pub fn seen(&self) -> &SeenState {
         &self.seen
@@ -106,7 +106,7 @@ mod tests {
             (state(2, 4, &[now]), true),
             (state(2, 5, &[now, now + 1]), true),
             (state(3, 6, &[now]), false),
-            // A host is damaged.
+            // The other view lacks a damaged host.
             (state(2, 5, &[now + 2]), false),
         ] {
             assert_eq!(older.is_older_than(&newer), is_older, "{older:?}");

@@ -1,4 +1,4 @@
-//! New clusters.
+//! Creates the records of new clusters from the parameters of API requests.
 
 use assisted::cluster::{ClusterCreateParams, ClusterImportParams, DisconnectedClusterParams};
 use chrono::{DateTime, Utc};
@@ -19,7 +19,7 @@ use crate::catalogue::{Catalogue, ReleaseArchitecture, Version};
 use crate::error::Error;
 use crate::{Secret, Settings};
 
-/// Returns the record of a new cluster that will be installed.
+/// Returns the record of a new cluster to install.
 pub(crate) fn create(
     params: ClusterCreateParams,
     catalogue: &Catalogue,
@@ -54,7 +54,7 @@ pub(crate) fn create(
     Ok(record)
 }
 
-/// The facts that the defaults of a spec depend on.
+/// The facts about a new cluster that determine the defaults of its spec.
 struct ClusterBase {
     version: Version,
     masters: i64,
@@ -139,18 +139,18 @@ fn service_networks(params: &ClusterCreateParams, settings: &Settings) -> Vec<Su
     }
 }
 
-/// Returns cluster networks as they are stored: without the id of the cluster.
+/// Converts cluster networks to their stored form, without the id of the cluster.
 pub(super) fn stored_cluster_networks(networks: Vec<ClusterNetwork>) -> Vec<ClusterNetwork> {
     networks.into_iter().map(|network| ClusterNetwork { cluster_id: None, ..network }).collect()
 }
 
-/// Returns networks as they are stored.
+/// Converts networks to their stored form.
 pub(super) fn stored_subnets(networks: Vec<Network>) -> Vec<Subnet> {
     networks.into_iter().map(|network| network.cidr).collect()
 }
 
-/// Returns VIPs as they are stored. Empty addresses are dropped, and so is the result of a check that did not happen:
-/// responses omit it, as upstream does.
+/// Converts VIPs to their stored form. Empty addresses are dropped. The verification result `unverified` is dropped
+/// too, because responses omit it, as upstream does.
 pub(super) fn stored_vips(vips: Vec<Vip>) -> Vec<Vip> {
     let vips = vips.into_iter().filter(|vip| !vip.ip.is_empty());
     let stored = |vip: Vip| {
@@ -169,7 +169,7 @@ fn disk_encryption_with_defaults(requested: DiskEncryption) -> DiskEncryption {
     changed_disk_encryption(default, requested)
 }
 
-/// Returns the settings with the requested changes. Empty texts remove a setting.
+/// Returns the settings with the requested changes. An empty text removes a setting.
 pub(super) fn changed_disk_encryption(before: DiskEncryption, requested: DiskEncryption) -> DiskEncryption {
     DiskEncryption {
         enable_on: requested.enable_on.or(before.enable_on),
@@ -178,7 +178,7 @@ pub(super) fn changed_disk_encryption(before: DiskEncryption, requested: DiskEnc
     }
 }
 
-/// Returns the settings with the requested changes. Empty texts remove a setting.
+/// Returns the settings with the requested changes. An empty text removes a setting.
 pub(super) fn changed_ignition_endpoint(
     before: IgnitionEndpoint,
     requested: IgnitionEndpoint,
@@ -189,7 +189,7 @@ pub(super) fn changed_ignition_endpoint(
     }
 }
 
-/// Returns the record of an existing cluster to which hosts are added.
+/// Returns the record of an existing cluster, to which hosts can be added.
 pub(crate) fn import(params: ClusterImportParams, now: DateTime<Utc>) -> Result<ClusterRecord, Error> {
     let version = params.openshift_version.unwrap_or_default();
     require_version(&version)?;
@@ -218,7 +218,7 @@ fn api_name(api: &str) -> Option<(&str, &str)> {
     (!name.is_empty() && !domain.is_empty()).then_some((name, domain))
 }
 
-/// Returns the record of a cluster that is installed without a connection to this service.
+/// Returns the record of a cluster to install without a connection to this service.
 pub(crate) fn create_disconnected(
     params: DisconnectedClusterParams,
     now: DateTime<Utc>,

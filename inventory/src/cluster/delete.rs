@@ -1,4 +1,4 @@
-//! The deletion of a cluster.
+//! Marks a cluster as deleted.
 
 use ignition::discovery::masked_url;
 use rules::cluster::state::ClusterOperation;
@@ -8,7 +8,7 @@ use crate::Secret;
 use crate::error::Error;
 use crate::time::Micros;
 
-/// Returns the record of a deleted cluster: without networks, VIPs and operators, as upstream, and without secrets.
+/// Returns the record of the deleted cluster. It has no networks, VIPs and operators, as upstream, and no secrets.
 ///
 /// # Errors
 ///

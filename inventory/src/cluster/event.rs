@@ -1,4 +1,4 @@
-//! Events of clusters.
+//! The events that changes of clusters add.
 
 use rules::cluster::state::ClusterTransition;
 use rules::validation::{ClusterResults, ValidationEvent, changes};
@@ -33,7 +33,7 @@ pub(crate) fn logs_uploaded(id: ClusterId, journal: &Journal) -> Event {
 }
 
 impl Journal {
-    /// Changes the status of a cluster. A new status adds an event.
+    /// Changes the status of a cluster, and adds an event if the status is new.
     pub(crate) fn apply_to_cluster(&mut self, cluster: &mut ClusterRecord, transition: &ClusterTransition) {
         if cluster.apply(transition).is_none() {
             return;
@@ -43,7 +43,7 @@ impl Journal {
         self.add(event.of_cluster(Some(cluster.id)));
     }
 
-    /// Adds the events for validations of a cluster that failed or were fixed.
+    /// Adds an event for each cluster validation that has failed or has been fixed.
     pub(crate) fn add_cluster_validations(
         &mut self,
         cluster: ClusterId,

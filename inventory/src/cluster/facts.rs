@@ -1,4 +1,4 @@
-//! The settings of a cluster as rules read them.
+//! Converts the stored settings of a cluster for the validation rules.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use super::subnet::Subnet;
 use crate::error::Error;
 use crate::infra_env::InfraEnvRecord;
 
-/// Returns the settings of a cluster, with those of its infra-envs.
+/// Returns the settings of a cluster, including the settings of its infra-envs.
 ///
 /// # Errors
 ///
@@ -77,12 +77,12 @@ fn address_of(cluster: &ClusterRecord, address: &str) -> Result<IpAddr, Error> {
     })
 }
 
-/// Returns the additional time servers of infra-envs, each once.
+/// Returns the additional time servers of infra-envs, without duplicates.
 fn time_servers(infra_envs: &[InfraEnvRecord]) -> Vec<Box<str>> {
     let mut servers = Vec::<Box<str>>::new();
     let lists = infra_envs.iter().map(|infra_env| &infra_env.image.additional_ntp_sources);
     for server in lists.flat_map(|list| list.split(',')).map(str::trim).filter(|server| !server.is_empty()) {
-        if !servers.iter().any(|known| **known == *server) {
+        if !servers.iter().any(|existing| **existing == *server) {
             servers.push(server.into());
         }
     }

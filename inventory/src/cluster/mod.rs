@@ -1,6 +1,6 @@
-//! Clusters.
+//! Clusters and the rules for their settings.
 //!
-//! This service stores the settings of clusters. It does not install them.
+//! This service stores the settings of clusters, but does not install them.
 
 mod assessment;
 pub(crate) mod create;

@@ -1,13 +1,13 @@
-//! Rules for the networks of a cluster: each is valid, and none overlaps with another.
+//! Rules for the networks of a cluster: each must be valid, and no two may overlap.
 
 use super::parts::ClusterNetwork;
 use super::subnet::{AddressRange, Subnet};
 use crate::error::Error;
 
-/// Maximum number of networks of a cluster. Each is compared with every other one.
+/// Maximum number of networks of a cluster. The check compares each network with all others.
 const MAX_NETWORKS: usize = 256;
 
-/// Checks cluster, service and machine networks: each alone, and that they do not overlap.
+/// Checks that each cluster, service and machine network is valid, and that no two of them overlap.
 pub(super) fn check_networks(
     pods: &[ClusterNetwork],
     services: &[Subnet],
@@ -29,13 +29,13 @@ pub(super) fn check_networks(
         }
     }
     let all = pods.iter().map(|pod| &pod.cidr).chain(services).chain(machines);
-    let mut seen = Vec::<(&Subnet, AddressRange)>::new();
+    let mut checked = Vec::<(&Subnet, AddressRange)>::new();
     for subnet in all {
         let range = parse(subnet)?;
-        if let Some((other, _)) = seen.iter().find(|(_, other)| other.overlaps(&range)) {
+        if let Some((other, _)) = checked.iter().find(|(_, other)| other.overlaps(&range)) {
             return Err(Error::invalid(format!("CIDRS {other} and {subnet} overlap")));
         }
-        seen.push((subnet, range));
+        checked.push((subnet, range));
     }
     Ok(())
 }

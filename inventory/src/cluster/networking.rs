@@ -6,24 +6,24 @@ use super::subnet::{Subnet, host_bits, is_v6};
 use crate::catalogue::Version;
 use crate::error::Error;
 
-/// Bits after the prefix of the smallest cluster and service networks, which have 128 addresses.
+/// Minimum number of address bits after the prefix of cluster and service networks, which corresponds to 128 addresses.
 const MIN_HOST_BITS: u32 = 7;
-/// The same for machine networks, which have at least 16 addresses.
+/// Minimum number of address bits after the prefix of machine networks, which corresponds to 16 addresses.
 const MIN_MACHINE_BITS: u32 = 4;
-/// The same for machine networks that contain no VIPs, because the user manages the load balancer.
+/// The minimum for machine networks without VIPs, where the user manages the load balancer.
 const MIN_MACHINE_BITS_WITHOUT_VIPS: u32 = 2;
-/// The same for the machine network of a single node.
+/// The minimum for the machine network of a single-node cluster.
 const MIN_SINGLE_NODE_BITS: u32 = 1;
 
-/// The first version that accepts IPv6 before IPv4.
+/// The first version that allows IPv6 networks before IPv4 networks.
 const ANY_ORDER_SINCE: (u64, u64) = (4, 12);
-/// The first version without OpenShiftSDN.
+/// The first version that does not support OpenShiftSDN.
 const NO_SDN_SINCE: (u64, u64) = (4, 15);
 
-/// Facts about a cluster that the rules for its networking depend on.
+/// Facts about a cluster that its networking rules depend on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NetworkingContext<'a> {
-    /// Version of the release, if known.
+    /// Version of the cluster's release, if known.
     pub(super) version: Option<&'a Version>,
     /// Whether the cluster has a single node.
     pub(super) is_single_node: bool,
@@ -37,7 +37,7 @@ impl NetworkingContext<'_> {
     }
 }
 
-/// Checks the networking of a spec. Unchanged networking is accepted: it may predate a rule.
+/// Checks the networking of a spec. Unchanged networking is accepted, because it may be older than a rule.
 pub(super) fn check_networking(
     spec: &ClusterSpec,
     before: Option<&ClusterSpec>,
@@ -51,7 +51,8 @@ pub(super) fn check_networking(
     check_network_type(spec, before, context)?;
     check_dhcp(spec)?;
     let has_vips = !(spec.api_vips.is_empty() && spec.ingress_vips.is_empty());
-    // Existing clients create single nodes with VIPs, which then have user-managed networking and ignore them.
+    // Existing clients create single-node clusters with VIPs. By default, such a cluster has user-managed networking
+    // and ignores the VIPs.
     let is_ignored = before.is_none() && spec.user_managed_networking;
     if context.is_single_node && has_vips && !is_ignored {
         return Err(Error::invalid("API VIP and Ingress VIP cannot be set with single node OpenShift"));
@@ -59,7 +60,7 @@ pub(super) fn check_networking(
     Ok(())
 }
 
-/// Returns the fields that these rules depend on.
+/// Returns the fields that the networking rules depend on.
 fn checked_parts(spec: &ClusterSpec) -> impl PartialEq {
     (
         (&spec.cluster_networks, &spec.service_networks, &spec.machine_networks),
@@ -87,7 +88,7 @@ fn check_sizes(spec: &ClusterSpec, context: NetworkingContext<'_>) -> Result<(),
     Ok(())
 }
 
-/// Checks dual-stack lists: each has one entry of each family, and all have the same family first.
+/// Checks dual-stack lists. Each list must have one entry of each IP family, and all must begin with the same family.
 fn check_families(spec: &ClusterSpec, context: NetworkingContext<'_>) -> Result<(), Error> {
     let families = |subnets: &[Subnet]| subnets.iter().map(is_v6).collect::<Vec<_>>();
     let vip_families = |vips: &[Vip]| vips.iter().map(|vip| vip.ip.contains(':')).collect();
@@ -104,8 +105,8 @@ fn check_families(spec: &ClusterSpec, context: NetworkingContext<'_>) -> Result<
             continue;
         }
         let [is_v6, _] = families[..] else {
-            let found = families.len();
-            return Err(Error::invalid(format!("dual-stack {name} needs exactly two entries, got {found}")));
+            let len = families.len();
+            return Err(Error::invalid(format!("dual-stack {name} needs exactly two entries, got {len}")));
         };
         if is_v6 && context.is_before(ANY_ORDER_SINCE) {
             let (major, minor) = ANY_ORDER_SINCE;

@@ -1,4 +1,4 @@
-//! Parts of clusters that requests, responses and stored records have in common.
+//! Types that requests, responses and stored records of clusters share.
 
 pub use assisted::cluster::{
     ClusterKind, ClusterNetwork, ClusterStatus, DiskEncryption, DiskEncryptionMode, HighAvailabilityMode,

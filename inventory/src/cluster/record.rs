@@ -1,4 +1,4 @@
-//! Stored clusters.
+//! The stored record of a cluster.
 
 use chrono::{DateTime, Utc};
 use rules::cluster::state::{ClusterOrigin, ClusterTransition};
@@ -17,16 +17,16 @@ use crate::id::ClusterId;
 use crate::store::{Columns, Kind, Record};
 use crate::time::{Micros, Millis};
 
-/// The owner of all clusters. Callers have no names.
+/// The owner of every cluster, because callers have no user names.
 const OWNER: &str = "admin";
 const EMAIL_DOMAIN: &str = "Unknown";
 
-/// A stored cluster.
+/// The stored record of a cluster, including deleted clusters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterRecord {
-    /// Id.
+    /// Id of the cluster, chosen by the service.
     pub id: ClusterId,
-    /// Kind of the cluster.
+    /// Whether the cluster is installed by this service, imported, or disconnected.
     pub kind: ClusterKind,
     /// User name of the owner.
     pub user_name: String,
@@ -35,106 +35,105 @@ pub struct ClusterRecord {
     status: ClusterStatus,
     status_info: String,
     status_updated_at: Millis,
-    /// Version of the release. May be empty if this service does not install the cluster.
+    /// OpenShift version. May be empty if this service does not install the cluster.
     pub openshift_version: String,
-    /// Pull spec of the release image.
+    /// Pull spec of the release image, such as `quay.io/openshift-release-dev/ocp-release:4.18.1-x86_64`.
     pub ocp_release_image: String,
-    /// CPU architecture of the hosts, if known. The document has a string in any case.
+    /// CPU architecture of the hosts. `None` if unknown, stored as an empty string.
     #[serde(with = "text")]
     pub cpu_architecture: Option<ReleaseArchitecture>,
-    /// Number of control plane nodes. 0 if unknown.
+    /// Number of control plane nodes, or 0 if unknown.
     pub control_plane_count: i64,
-    /// Id that the installed cluster itself uses (`ClusterVersion`).
+    /// Id that the installed cluster reports in its `ClusterVersion` resource.
     pub openshift_cluster_id: Option<Uuid>,
-    /// Whether the cluster was imported: installed without this service.
+    /// Whether the cluster was imported after an installation without this service.
     pub imported: bool,
-    /// State of the controller's log upload.
+    /// State of the controller's log upload. Empty before the first report.
     #[serde(default)]
     pub logs_info: String,
-    /// Time when the controller started to collect logs.
+    /// Time when the controller began to collect logs.
     #[serde(default)]
     pub controller_logs_started_at: Millis,
     /// Time of the last upload of the controller's logs.
     #[serde(default)]
     pub controller_logs_collected_at: Millis,
-    /// Requested settings.
+    /// The settings that the user has requested.
     pub spec: ClusterSpec,
-    /// Creation time.
+    /// Time when the cluster was registered or imported.
     pub created_at: Micros,
-    /// Time of the last change.
+    /// Time of the last change of the record.
     pub updated_at: Micros,
-    /// Deletion time.
+    /// Time when the cluster was deleted. `None` if it is not deleted.
     pub deleted_at: Option<Micros>,
 }
 
-/// The requested settings of a cluster.
+/// The settings of a cluster that its user can choose.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterSpec {
-    /// Name. Not unique.
+    /// Name of the cluster, which need not be unique.
     pub name: String,
-    /// Base domain.
+    /// Base domain of the cluster's DNS names.
     pub base_dns_domain: String,
-    /// DNS name of the API, if it does not follow from the base domain.
+    /// DNS name of the API. `None` if it is derived from the name and the base domain.
     pub api_vip_dns_name: Option<String>,
-    /// Platform, if known.
+    /// Infrastructure platform, if known.
     pub platform: Option<Platform>,
-    /// Whether the user manages the networking.
+    /// Whether the user manages the load balancer and DNS.
     pub user_managed_networking: bool,
     /// Whether a DHCP server assigns the VIPs.
     pub vip_dhcp_allocation: bool,
     /// Network plugin for pods.
     pub network_type: Option<NetworkType>,
-    /// Cluster networks (addresses of pods), without the id of the cluster.
+    /// Cluster networks, which contain the addresses of pods. Stored without the id of the cluster.
     pub cluster_networks: Vec<ClusterNetwork>,
-    /// Service networks.
+    /// Service networks, which contain the addresses of Kubernetes services.
     pub service_networks: Vec<Subnet>,
-    /// Machine networks.
+    /// Machine networks, which contain the addresses of hosts.
     pub machine_networks: Vec<Subnet>,
-    /// VIPs of the API, without the id of the cluster.
+    /// VIPs of the API. Stored without the id of the cluster.
     pub api_vips: Vec<Vip>,
-    /// VIPs of the ingress, without the id of the cluster.
+    /// VIPs of the ingress. Stored without the id of the cluster.
     pub ingress_vips: Vec<Vip>,
     /// Node roles with hyperthreading enabled.
     pub hyperthreading: Option<NodeRoles>,
     /// Whether workloads can run on control plane nodes.
     pub schedulable_masters: bool,
-    /// Disk encryption.
+    /// Encryption of the installation disks.
     pub disk_encryption: DiskEncryption,
-    /// Endpoint from which hosts that join the cluster fetch their Ignition config.
+    /// Endpoint where hosts that join the cluster fetch their Ignition config.
     pub ignition_endpoint: IgnitionEndpoint,
     /// Type of the load balancer, if known.
     pub load_balancer: Option<LoadBalancerType>,
-    /// Operators to install.
+    /// Operators to install in addition to the built-in ones.
     pub olm_operators: Vec<OlmOperator>,
-    /// Operator bundles to install.
+    /// Operator bundles that the user has selected.
     pub operator_bundles: Vec<OperatorBundle>,
     /// Tags, separated by commas.
     pub tags: String,
-    /// Public SSH keys that can log in.
+    /// Public SSH keys that can log in to the nodes.
     pub ssh_public_key: String,
-    /// Proxy for `http:` URLs.
+    /// Proxy URL for `http:` requests. Empty for no proxy.
     pub http_proxy: String,
-    /// Proxy for `https:` URLs.
+    /// Proxy URL for `https:` requests. Empty for no proxy.
     pub https_proxy: String,
-    /// Hosts and networks that are reached without a proxy.
+    /// Hosts and networks reached without the proxy, separated by commas.
     pub no_proxy: String,
-    /// Additional time servers.
+    /// Additional time servers, separated by commas.
     pub additional_ntp_source: String,
-    /// Time servers that replace all others.
+    /// Time servers that replace all others, separated by commas.
     pub ntp_sources: String,
-    /// Registry credentials.
+    /// Registry credentials, in the JSON format of a pull secret.
     pub pull_secret: Secret,
 }
 
 impl ClusterSpec {
-    /// Returns the proxy settings.
     pub(crate) fn proxies(&self) -> [&str; 3] {
         [&self.http_proxy, &self.https_proxy, &self.no_proxy]
     }
 }
 
 impl ClusterRecord {
-    /// Returns a cluster that becomes known to the service.
+    /// Returns the first record of a cluster, with the initial status for its origin.
     pub(super) fn new(
         kind: ClusterKind,
         origin: ClusterOrigin,
@@ -168,25 +167,25 @@ impl ClusterRecord {
         cluster
     }
 
-    /// Returns its status.
+    /// Returns the current status of the cluster.
     #[must_use]
     pub fn status(&self) -> ClusterStatus {
         self.status
     }
 
-    /// Returns the reason for the status, as text.
+    /// Returns the reason for the status, as a text for users.
     #[must_use]
     pub fn status_info(&self) -> &str {
         &self.status_info
     }
 
-    /// Returns the time of the last change of the status.
+    /// Returns the time when the status last changed.
     #[must_use]
     pub fn status_updated_at(&self) -> Millis {
         self.status_updated_at
     }
 
-    /// Applies a transition. Returns the previous status if the status changed.
+    /// Applies a status transition. Returns the previous status if the status has changed.
     pub(crate) fn apply(&mut self, transition: &ClusterTransition) -> Option<ClusterStatus> {
         if let Some(info) = transition.info() {
             info.clone_into(&mut self.status_info);
@@ -196,18 +195,18 @@ impl ClusterRecord {
         Some(std::mem::replace(&mut self.status, status))
     }
 
-    /// Returns `true` if the cluster is deleted but still kept.
+    /// Returns `true` if the cluster is deleted but still stored.
     #[must_use]
     pub fn is_deleted(&self) -> bool {
         self.deleted_at.is_some()
     }
 
-    /// Returns the version of the cluster's release, or `None` if the record has none.
+    /// Returns the version of the cluster's release, or `None` if the record contains no version.
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not a version. Without this error, the cluster would be checked by the rules of
-    /// no version.
+    /// Returns an error if the stored text is not a version. Otherwise the cluster would be checked as if it had no
+    /// version.
     pub(crate) fn parsed_version(&self) -> Result<Option<Version>, Error> {
         if self.openshift_version.is_empty() {
             return Ok(None);
@@ -219,7 +218,7 @@ impl ClusterRecord {
         })
     }
 
-    /// Returns whether the control plane is highly available, if the number of its nodes is known.
+    /// Returns the availability mode of the control plane, or `None` if the number of control plane nodes is unknown.
     #[must_use]
     pub(crate) fn high_availability_mode(&self) -> Option<HighAvailabilityMode> {
         match self.control_plane_count {
@@ -230,7 +229,7 @@ impl ClusterRecord {
     }
 }
 
-/// Serialization of an optional architecture. `None` is an empty string.
+/// Serializes an optional architecture as a string. `None` is an empty string.
 mod text {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -248,11 +247,11 @@ mod text {
         deserializer: D,
     ) -> Result<Option<ReleaseArchitecture>, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let known = ReleaseArchitecture::from_name(&text);
-        if known.is_none() && !text.is_empty() {
+        let architecture = ReleaseArchitecture::from_name(&text);
+        if architecture.is_none() && !text.is_empty() {
             return Err(D::Error::custom(format_args!("{text:?} is not a CPU architecture")));
         }
-        Ok(known)
+        Ok(architecture)
     }
 }
 

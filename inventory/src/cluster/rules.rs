@@ -1,4 +1,4 @@
-//! Rules for the settings of a cluster.
+//! Rules for the settings of a cluster that the API schema does not express.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -42,7 +42,7 @@ mod patterns {
     pub(super) static TAG: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^\w+( \w+)*$").unwrap());
 }
 
-/// Checks a spec beyond its schema. Unchanged settings are accepted: they may predate a rule.
+/// Checks the values of a spec. Unchanged settings are accepted, because they may be older than a rule.
 pub(super) fn check_spec(
     spec: &ClusterSpec,
     before: Option<&ClusterSpec>,
@@ -69,7 +69,7 @@ pub(super) fn check_spec(
     check_ignition_endpoint(&spec.ignition_endpoint)
 }
 
-/// Checks the name of a cluster. On the platform `none`, it may contain dots.
+/// Checks the name of a cluster. On the platform `none`, the name may contain dots.
 fn check_name(name: &str, platform: Option<PlatformType>) -> Result<(), Error> {
     let may_have_dots = platform == Some(PlatformType::None);
     let is_name = patterns::NAME.is_match(name) || (may_have_dots && patterns::DOTTED_NAME.is_match(name));
@@ -107,8 +107,8 @@ fn check_vips(
     before: Option<&ClusterSpec>,
     context: NetworkingContext<'_>,
 ) -> Result<(), Error> {
-    // A single node has user-managed networking by default. Existing clients create one with VIPs, which have no effect
-    // there.
+    // A single-node cluster has user-managed networking by default. Existing clients create it with VIPs, which then
+    // have no effect.
     let may_have_vips = match before {
         None => context.is_single_node && !context.requests_user_managed,
         Some(before) => {
@@ -146,7 +146,7 @@ fn check_vips(
     }
 }
 
-/// Checks VIPs: at most one address of each family.
+/// Checks that VIPs have at most one address of each IP family.
 fn check_addresses(name: &str, vips: &[Vip]) -> Result<(), Error> {
     let mut families = BTreeSet::new();
     for Vip { ip, verification, .. } in vips {
@@ -172,7 +172,7 @@ fn check_disk_encryption(encryption: &DiskEncryption) -> Result<(), Error> {
     }
     let text = encryption.tang_servers.as_deref().unwrap_or_default();
     let servers: Option<Vec<Value>> = serde_json::from_str(text).ok();
-    // Go, in which clients and the installer are written, reads keys without regard to case.
+    // Go's JSON decoder matches keys case-insensitively. Clients and the installer are written in Go.
     let has = |server: &Value, key: &str| {
         let fields = server.as_object().into_iter().flatten();
         let mut values = fields.filter(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value);
@@ -193,11 +193,12 @@ fn check_platform(spec: &ClusterSpec) -> Result<(), Error> {
     known_value("platform.external.cloud_controller_manager", manager).map(drop)
 }
 
-/// Returns the value of an enum that newer versions of the API may extend. The service has no rules for other values.
+/// Returns the value of an enum that newer versions of the API may extend. The service has no rules for values that it
+/// does not support.
 ///
 /// # Errors
 ///
-/// Returns an error if the value is unknown. The schemas of requests refuse such values first.
+/// Returns an error if the value is not supported. Requests with such a value are already refused by their schema.
 pub(super) fn known_value<T: Copy>(key: &str, value: Option<&Extensible<T>>) -> Result<Option<T>, Error> {
     match value {
         None => Ok(None),
@@ -224,7 +225,7 @@ fn check_ignition_endpoint(endpoint: &IgnitionEndpoint) -> Result<(), Error> {
     }
 }
 
-/// Checks that a pull secret covers all images that hosts pull. A refusal starts with `prefix`.
+/// Checks that a pull secret has credentials for all images that hosts pull. The error message starts with `prefix`.
 pub(super) fn check_credentials(
     prefix: &str,
     pull_secret: &str,
@@ -244,8 +245,8 @@ mod tests {
 
     #[test]
     fn unknown_value_is_not_a_default() {
-        let known = Extensible::from(DiskEncryptionMode::Tang);
-        assert_eq!(known_value("mode", Some(&known)).unwrap(), Some(DiskEncryptionMode::Tang));
+        let tang = Extensible::from(DiskEncryptionMode::Tang);
+        assert_eq!(known_value("mode", Some(&tang)).unwrap(), Some(DiskEncryptionMode::Tang));
         assert_eq!(known_value::<DiskEncryptionMode>("mode", None).unwrap(), None);
         let enable_on = Some(Extensible::Unknown("edge".to_owned()));
         let encryption = DiskEncryption { enable_on, ..DiskEncryption::default() };

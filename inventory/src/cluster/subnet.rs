@@ -1,10 +1,11 @@
-//! Networks in CIDR notation.
+//! IP networks in CIDR notation.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 pub use assisted::Subnet;
 
-/// Returns the network that contains an address with a prefix length. Link-local addresses have no such network.
+/// Returns the network of an address in CIDR notation, for example `192.0.2.0/24` for `192.0.2.7/24`. Returns `None`
+/// for link-local addresses.
 pub(crate) fn network_around(address: &str) -> Option<Subnet> {
     let range = AddressRange::around(address)?;
     let address = match range.address() {
@@ -14,36 +15,36 @@ pub(crate) fn network_around(address: &str) -> Option<Subnet> {
     Some(Subnet(format!("{address}/{}", range.prefix)))
 }
 
-/// Returns the number of bits after the prefix, if the network is valid.
+/// Returns the number of address bits after the prefix. Returns `None` if the network is invalid.
 pub(super) fn host_bits(subnet: &Subnet) -> Option<u32> {
     let range = AddressRange::parse(&subnet.0)?;
     let width: u32 = if range.is_v6 { 128 } else { 32 };
     width.checked_sub(range.prefix)
 }
 
-/// Returns `true` for IPv6.
+/// Returns `true` if the network is an IPv6 network.
 pub(super) fn is_v6(subnet: &Subnet) -> bool {
     subnet.0.contains(':')
 }
 
-/// A parsed network.
+/// A parsed IP network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AddressRange {
     is_v6: bool,
-    /// The address. For both families, its first bit is the highest bit.
+    /// The first address. For both IP families, its bits start at the highest bit.
     first: u128,
     pub(super) prefix: u32,
 }
 
 impl AddressRange {
-    /// Parses a network. Its address must have no bits after the prefix.
+    /// Parses a network in CIDR notation. All bits after the prefix must be zero.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (address, _) = text.split_once('/')?;
         let range = Self::around(text)?;
         (address.parse() == Ok(range.address())).then_some(range)
     }
 
-    /// Parses an address with a prefix length, and returns its network.
+    /// Parses an address in CIDR notation and returns its network.
     fn around(text: &str) -> Option<Self> {
         let (address, prefix) = text.split_once('/')?;
         let (address, prefix): (IpAddr, u32) = (address.parse().ok()?, prefix.parse().ok()?);
@@ -55,7 +56,6 @@ impl AddressRange {
         (prefix <= width).then_some(Self { first: first & range.mask(), ..range })
     }
 
-    /// Returns the first address.
     fn address(&self) -> IpAddr {
         if self.is_v6 {
             return IpAddr::V6(Ipv6Addr::from_bits(self.first));
@@ -65,7 +65,7 @@ impl AddressRange {
     }
 
     fn mask(&self) -> u128 {
-        // The mask of an empty prefix is 0: a shift by all bits would overflow.
+        // The mask of an empty prefix is 0. Shifting by all bits would overflow.
         u128::MAX.checked_shl(128_u32.saturating_sub(self.prefix)).unwrap_or(0)
     }
 

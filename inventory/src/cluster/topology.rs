@@ -1,4 +1,4 @@
-//! Number of control plane nodes, platform and default network plugin of a cluster.
+//! The number of control plane nodes, the platform, and the default network plugin of a cluster.
 
 use super::parts::{HighAvailabilityMode, NetworkType, Platform, PlatformType};
 use crate::catalogue::{CpuArchitecture, ReleaseArchitecture, Version};
@@ -6,10 +6,10 @@ use crate::error::Error;
 
 /// The first version that supports more than three control plane nodes.
 const MORE_MASTERS_SINCE: (u64, u64) = (4, 18);
-/// The first version whose default network plugin is OVN-Kubernetes.
+/// The first version with OVN-Kubernetes as its default network plugin.
 const OVN_SINCE: (u64, u64) = (4, 12);
 
-/// Returns the number of control plane nodes for the requested availability and number.
+/// Returns the number of control plane nodes from the requested availability mode and number.
 pub(super) fn control_plane_count(
     mode: Option<HighAvailabilityMode>,
     count: Option<i64>,
@@ -34,7 +34,6 @@ pub(super) fn control_plane_count(
     )))
 }
 
-/// Returns the default network plugin.
 pub(super) fn default_network_type(control_plane_count: i64, version: &Version) -> NetworkType {
     if control_plane_count == 1 || version.minor() >= OVN_SINCE {
         NetworkType::OVNKubernetes
@@ -43,16 +42,16 @@ pub(super) fn default_network_type(control_plane_count: i64, version: &Version) 
     }
 }
 
-/// A request for a platform, with the current state of the cluster.
+/// The requested platform and networking, with the current values of the cluster.
 #[derive(Clone, Debug)]
 pub(super) struct PlatformRequest {
     /// Requested platform.
     pub(super) platform: Option<Platform>,
     /// Whether user-managed networking is requested.
     pub(super) user_managed_networking: Option<bool>,
-    /// Current platform.
+    /// Current platform of the cluster.
     pub(super) current: Option<Platform>,
-    /// Whether the user manages the networking so far.
+    /// Whether the cluster currently has user-managed networking.
     pub(super) is_user_managed: bool,
     /// Whether the cluster has a single node.
     pub(super) is_single_node: bool,
@@ -61,7 +60,7 @@ pub(super) struct PlatformRequest {
 }
 
 impl PlatformRequest {
-    /// Returns the platform and whether the user manages the networking. Each limits the other.
+    /// Returns the platform, and whether the user manages the networking. Each of them restricts the other.
     pub(super) fn resolve(self) -> Result<(Platform, bool), Error> {
         use PlatformType::{Baremetal, External, None, Nutanix, Vsphere};
         let requested = self.platform.clone();
@@ -82,8 +81,8 @@ impl PlatformRequest {
                 return Ok((external.unwrap_or(Platform::from_type(None)), true));
             }
             (Option::None, Some(true)) => {
-                let kept = |platform: &Platform| platform.platform_type != Baremetal;
-                self.current.filter(kept).unwrap_or(Platform::from_type(None))
+                let is_compatible = |platform: &Platform| platform.platform_type != Baremetal;
+                self.current.filter(is_compatible).unwrap_or(Platform::from_type(None))
             }
             (Option::None, _) => integrated.unwrap_or(Platform::from_type(Baremetal)),
         };
@@ -131,7 +130,7 @@ mod tests {
             (None, Some(-1), &new, Err("3 to 5")),
         ] {
             match (control_plane_count(mode, count, Some(version)), expected) {
-                (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+                (Ok(actual), Ok(expected)) => assert_eq!(actual, expected),
                 (Err(refusal), Err(part)) => assert!(refusal.reason().contains(part), "{refusal}"),
                 other => panic!("{mode:?} {count:?} {version}: {other:?}"),
             }
@@ -207,12 +206,12 @@ mod tests {
         let on = |current| {
             move |request: &mut PlatformRequest| request.current = Some(Platform::from_type(current))
         };
-        let found = |managed, current| resolve("", Some(managed), on(current)).unwrap();
-        assert_eq!(found(true, PlatformType::Vsphere), ("vsphere".to_owned(), true));
-        assert_eq!(found(true, PlatformType::External), ("external".to_owned(), true));
-        assert_eq!(found(true, PlatformType::Baremetal), ("none".to_owned(), true));
-        assert_eq!(found(false, PlatformType::External), ("baremetal".to_owned(), false));
-        assert_eq!(found(false, PlatformType::Nutanix), ("nutanix".to_owned(), false));
+        let resolved = |managed, current| resolve("", Some(managed), on(current)).unwrap();
+        assert_eq!(resolved(true, PlatformType::Vsphere), ("vsphere".to_owned(), true));
+        assert_eq!(resolved(true, PlatformType::External), ("external".to_owned(), true));
+        assert_eq!(resolved(true, PlatformType::Baremetal), ("none".to_owned(), true));
+        assert_eq!(resolved(false, PlatformType::External), ("baremetal".to_owned(), false));
+        assert_eq!(resolved(false, PlatformType::Nutanix), ("nutanix".to_owned(), false));
         let managed = |request: &mut PlatformRequest| request.is_user_managed = true;
         assert_eq!(resolve("vsphere", None, managed), Ok(("vsphere".to_owned(), true)));
         assert_eq!(resolve("baremetal", None, managed), Ok(("baremetal".to_owned(), false)));

@@ -1,4 +1,4 @@
-//! Changes of a cluster's settings.
+//! Applies a change request to the settings of a cluster.
 
 use assisted::cluster::ClusterUpdateParams;
 use rules::cluster::state::{CHANGEABLE_STATUSES, ClusterOperation};
@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::time::Micros;
 use crate::{Secret, Settings};
 
-/// Returns the cluster after a change.
+/// Returns the changed record of a cluster.
 pub(crate) fn update(
     record: &ClusterRecord,
     params: ClusterUpdateParams,
@@ -55,7 +55,7 @@ pub(crate) fn update(
     Ok(changed)
 }
 
-/// Checks that immutable fields are absent or have their current value.
+/// Checks that immutable fields are absent or equal to their current value.
 fn check_immutable(record: &ClusterRecord, params: &ClusterUpdateParams) -> Result<(), Error> {
     fn require_unchanged<T: PartialEq>(
         key: &str,
@@ -135,7 +135,8 @@ fn apply_networks(spec: &mut ClusterSpec, params: &ClusterUpdateParams, settings
     if spec.user_managed_networking && !params.vip_dhcp_allocation.unwrap_or(false) {
         spec.vip_dhcp_allocation = false;
     }
-    // User-managed networking and DHCP drop the stored VIPs. VIPs in the same request are refused by a later check.
+    // User-managed networking and DHCP allocation remove the stored VIPs. A later check refuses VIPs in the same
+    // request.
     if spec.user_managed_networking || spec.vip_dhcp_allocation {
         spec.api_vips.clear();
         spec.ingress_vips.clear();
@@ -171,7 +172,7 @@ fn apply_first_pod_network(
     }
 }
 
-/// Replaces a whole list, or its first network if only that is set.
+/// Returns a function that replaces the whole list if `all` is set, and else replaces its first network.
 fn first_or_all(all: Option<Vec<Subnet>>, first: &Option<Subnet>) -> impl FnOnce(&mut Vec<Subnet>) {
     let first = first.clone();
     move |networks| match (all, first) {

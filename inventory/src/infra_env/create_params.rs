@@ -1,4 +1,4 @@
-//! Converts a draft into the parameters of a request that creates the infra-env in a service.
+//! Converts an infra-env draft into the parameters of the API request that creates it.
 
 use assisted::architecture::{CpuArchitecture, ImageType};
 use assisted::infra_env::{
@@ -8,12 +8,12 @@ use discovery::{Checked, DiscoveryReport, Draft, FindingKind, Host, Located, Sou
 use ignition::discovery::kernel_arguments;
 use ignition::network::KeyfileCache;
 
-/// Checks a draft, and returns the parameters with which a service creates the infra-env, and the warnings. The service
-/// chooses the id.
+/// Checks a draft, and returns the parameters for the creation request together with the warnings. The service that
+/// receives the request chooses the id.
 ///
 /// # Errors
 ///
-/// Returns all findings if a value is missing or if one of the findings is an error.
+/// Returns all findings if a required value is missing, or if at least one finding is an error.
 pub fn create_params(
     draft: &Draft,
     cache: &KeyfileCache,
@@ -55,7 +55,7 @@ pub fn create_params(
     Ok(Checked { value: params, warnings: findings })
 }
 
-/// Reports values that the service ignores or chooses itself.
+/// Adds findings for values that the service ignores or chooses itself.
 fn report_unsupported(draft: &Draft, findings: &mut DiscoveryReport) {
     if let Some(registries) = draft.registries.as_ref().filter(|it| !it.value.trim().is_empty()) {
         let message = "the API has no mirrors for one infra-env, so the service ignores them";
@@ -85,9 +85,9 @@ fn cpu_architecture(draft: &Draft, findings: &mut DiscoveryReport) -> Option<Cpu
     findings.value(&name.place, CpuArchitecture::from_name(&name.value).ok_or_else(message))
 }
 
-/// Returns the image type of a draft that was checked.
-fn image_type(given: &Text) -> ImageType {
-    if given.value == ImageType::Minimal.as_str() { ImageType::Minimal } else { ImageType::Full }
+/// Returns the image type of a checked draft.
+fn image_type(name: &Text) -> ImageType {
+    if name.value == ImageType::Minimal.as_str() { ImageType::Minimal } else { ImageType::Full }
 }
 
 fn kernel_argument_list(draft: &Draft) -> Option<Vec<KernelArgument>> {

@@ -1,4 +1,4 @@
-//! Definitions of infra-envs by operators.
+//! The definition of an infra-env by an operator.
 
 use assisted::Secret;
 use assisted::infra_env::InfraEnvCreateParams;
@@ -6,18 +6,18 @@ use assisted::infra_env::InfraEnvCreateParams;
 use super::mirror_registries::MirrorRegistries;
 use super::owner::ResourceOwner;
 
-/// The definition of an infra-env: the parameters of the API, and settings that only operators have.
+/// The definition of an infra-env: the parameters of the API, and settings that only operators can choose.
 #[derive(Clone, Debug)]
 pub struct InfraEnvDefinition {
-    /// The parameters of a new infra-env.
+    /// The parameters of the API request that creates an infra-env.
     pub params: InfraEnvCreateParams,
-    /// The mirrors of container registries that its images contain.
+    /// Container registry mirrors to include in the images.
     pub mirrors: Option<MirrorRegistries>,
-    /// The resource that defines the infra-env. `None`: clients of the API can change it.
+    /// The resource that owns the infra-env. If `None`, clients of the API can change it.
     pub owner: Option<ResourceOwner>,
-    /// The token in earlier URLs of an infra-env that is created again, from
-    /// [`token_of_image_url`](super::token_of_image_url): its URLs stay the same. Ignored if the infra-env exists, or if
-    /// the token is not valid for it, for example because the key has changed.
+    /// When an infra-env is created again, the token in its old URLs, from
+    /// [`token_of_image_url`](super::token_of_image_url). With this token, the URLs stay the same. The token is ignored
+    /// if the infra-env exists, or if the token is not valid for it, for example because the signing key has changed.
     pub url_token: Option<Secret>,
 }
 

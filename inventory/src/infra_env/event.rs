@@ -1,4 +1,4 @@
-//! Events of infra-envs.
+//! The events that changes of infra-envs add.
 
 use ignition::discovery::masked_url;
 use ignition::network::check::NetworkFinding;
@@ -44,7 +44,7 @@ pub(crate) fn image_updated(record: &InfraEnvRecord, journal: &Journal) -> Event
         .of_cluster(record.cluster_id)
 }
 
-/// Returns the event for a network finding that is not an error.
+/// Returns the event for a network finding that is only a warning.
 pub(crate) fn network_warning(record: &InfraEnvRecord, finding: &NetworkFinding, journal: &Journal) -> Event {
     journal
         .event("infra_env_network_warning", Severity::Warning, format!("Static network: {finding}"))

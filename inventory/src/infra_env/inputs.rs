@@ -1,4 +1,4 @@
-//! Converts an infra-env into the inputs of its images.
+//! Converts an infra-env into the inputs from which its images are generated.
 
 use discovery::{Inputs, InputsBuilder, OpenshiftVersion};
 use ignition::discovery::kernel_arguments::KernelArguments;
@@ -27,7 +27,7 @@ impl InfraEnvRecord {
     ///
     /// # Errors
     ///
-    /// Returns an error if a value is invalid. This happens only to infra-envs that an older version accepted.
+    /// Returns an error if a value is invalid. This is only possible if an older release accepted the value.
     pub fn inputs(&self, settings: &Settings) -> Result<Inputs, Error> {
         let inputs = self.image.inputs(self.id, &self.url_token, settings)?;
         Ok(inputs.assume_checked())
@@ -35,7 +35,8 @@ impl InfraEnvRecord {
 }
 
 impl ImageSource {
-    /// Returns the inputs of the images of an infra-env, which [`check_image_source`] has checked.
+    /// Returns the inputs of an infra-env's images. The image source must have been checked with
+    /// [`check_image_source`].
     ///
     /// [`check_image_source`]: crate::Inventory::check_image_source
     pub(crate) fn inputs(
@@ -78,15 +79,15 @@ impl ImageSource {
         Ok(infra_env)
     }
 
-    /// Returns the additional trusted certificates, if any are set.
+    /// Returns the additional trusted certificates, or `None` if none are set.
     pub(crate) fn trust_bundle(&self) -> Result<Option<CertificateBundle>, InputError> {
         let pem = Some(self.additional_trust_bundle.as_str()).filter(|pem| !pem.is_empty());
         pem.map(|pem| CertificateBundle::parse("additional_trust_bundle", pem)).transpose()
     }
 
-    /// Returns the changes to the kernel arguments.
+    /// Returns the changes to the kernel command line.
     pub(crate) fn kernel_arguments(&self) -> Result<KernelArguments, Error> {
-        // An argument with an empty value does not change the kernel command line.
+        // An argument with an empty value has no effect.
         let arguments: Vec<_> = self.kernel_arguments.iter().filter(|one| !one.value.is_empty()).collect();
         Ok(KernelArguments::parse(&to_json_text("kernel_arguments", &arguments)?)?)
     }

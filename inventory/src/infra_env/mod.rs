@@ -1,4 +1,4 @@
-//! Infra-envs: the resources that describe discovery images.
+//! Infra-envs, the API resources that describe discovery images.
 
 mod create_params;
 mod definition;

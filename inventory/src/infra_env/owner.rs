@@ -1,22 +1,22 @@
-//! Infra-envs that a resource outside of this service defines, such as a custom resource of Kubernetes.
+//! The owner of an infra-env: a resource outside of this service, such as a Kubernetes custom resource.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The resource that defines a record. Only the operator of that resource changes the record.
+/// The resource that defines a record. Only the operator of this resource may change the record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ResourceOwner {
-    /// The kind, such as `InfraEnv`.
+    /// The Kubernetes kind of the resource, such as `InfraEnv`.
     pub kind: String,
-    /// The namespace.
+    /// The Kubernetes namespace that contains the resource.
     pub namespace: String,
-    /// The name.
+    /// The name of the resource in its namespace.
     pub name: String,
 }
 
 impl ResourceOwner {
-    /// Returns the owner with this kind, namespace and name.
+    /// Returns the owner with the given kind, namespace and name.
     pub fn new(kind: impl Into<String>, namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { kind: kind.into(), namespace: namespace.into(), name: name.into() }
     }

@@ -1,4 +1,4 @@
-//! Stored infra-envs.
+//! The stored record of an infra-env.
 
 use assisted::infra_env::{HostStaticNetwork, KernelArgument, Proxy};
 use chrono::{DateTime, Utc};
@@ -14,51 +14,52 @@ use crate::id::{ClusterId, InfraEnvId};
 use crate::store::{Columns, Kind, Record};
 use crate::time::Micros;
 
-/// A stored infra-env.
+/// The stored record of an infra-env.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InfraEnvRecord {
-    /// The id.
+    /// Id of the infra-env, chosen by the service or by an operator.
     pub id: InfraEnvId,
-    /// The name.
+    /// Name of the infra-env, which need not be unique.
     pub name: String,
     /// User name of the owner.
     pub user_name: String,
-    /// Domain of the owner's mail address.
+    /// Domain of the owner's email address.
     pub email_domain: String,
-    /// The cluster that its hosts join.
+    /// The cluster that hosts of the infra-env join. `None` if each host is bound separately.
     pub cluster_id: Option<ClusterId>,
-    /// CPU architecture of its hosts.
+    /// CPU architecture of the hosts.
     pub cpu_architecture: CpuArchitecture,
-    /// The settings that determine its images.
+    /// The settings that determine the content of the images.
     pub image: ImageSource,
-    /// Increases by 1 with each change of `image`, starting at 1. Images of the same generation have the same contents.
+    /// Generation of `image`, which starts at 1 and increases by 1 with each change. Images of the same generation have
+    /// the same content.
     pub image_generation: u64,
-    /// When `image` last changed.
+    /// Time of the last change of `image`.
     pub image_changed_at: Micros,
-    /// The key that signs tokens for its images only.
+    /// Key for signing tokens whose access is limited to the images of this infra-env.
     pub signing_key: Secret,
-    /// The token in its image URLs. Empty if the policy requires none.
+    /// Token in the image URLs. Empty if the authentication policy requires no token.
     #[serde(default)]
     pub url_token: Secret,
-    /// The key that `url_token` is signed with.
+    /// Id of the key that signed `url_token`. `None` without a token.
     #[serde(default)]
     pub token_key: Option<Uuid>,
-    /// The resource that defines it. `None`: a client of the API does.
+    /// The resource that defines the infra-env. `None` if a client of the API has created it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<ResourceOwner>,
-    /// When it was created.
+    /// Time when the infra-env was registered.
     pub created_at: Micros,
-    /// When it last changed.
+    /// Time of the last change of the record.
     pub updated_at: Micros,
 }
 
 impl InfraEnvRecord {
-    /// Returns an error if the infra-env has another owner than the caller. `verb` is what the caller must do to the
-    /// owner instead.
+    /// Returns an error if the infra-env has an owner other than the caller. `verb` names what the caller must do to
+    /// the owner instead.
     ///
     /// # Errors
     ///
-    /// Returns a conflict that names the owner.
+    /// Returns a [`Conflict`](crate::ErrorKind::Conflict) that names the owner.
     pub(crate) fn require_owner(&self, caller: Option<&ResourceOwner>, verb: &str) -> Result<(), Error> {
         match &self.owner {
             Some(owner) if caller != Some(owner) => Err(Error::conflict(format!(
@@ -69,11 +70,11 @@ impl InfraEnvRecord {
         }
     }
 
-    /// Returns the time of a change of `image` that happens now.
+    /// Returns the time to record for a change of `image` at `now`. The time is later than the last change.
     ///
     /// # Errors
     ///
-    /// Returns an error if no valid time is later than the last change.
+    /// Returns an error if no later time can be represented.
     pub(crate) fn time_of_next_change(&self, now: DateTime<Utc>) -> Result<Micros, Error> {
         self.image_changed_at.later_than(now).ok_or_else(|| {
             let (id, last) = (self.id, self.image_changed_at);
@@ -82,45 +83,45 @@ impl InfraEnvRecord {
     }
 }
 
-/// The settings that determine an infra-env's images.
+/// The settings that determine the content of an infra-env's images.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageSource {
-    /// The requested OpenShift version.
+    /// The OpenShift version that the client has requested. Empty for the newest.
     pub openshift_version: String,
-    /// The version of the base image in the catalogue.
+    /// The version of the selected base image.
     pub os_image: String,
-    /// The kind of image.
+    /// Whether the ISO is full or minimal.
     pub image_type: ImageType,
-    /// Registry credentials.
+    /// Registry credentials, in the JSON format of a pull secret.
     pub pull_secret: Secret,
-    /// SSH public keys that may log in.
+    /// Public SSH keys that can log in to the live system.
     pub ssh_authorized_key: String,
-    /// The proxies.
+    /// Proxies for the live system.
     pub proxy: Proxy,
-    /// Additional time servers.
+    /// Additional time servers, separated by commas.
     pub additional_ntp_sources: String,
-    /// The only time servers.
+    /// Time servers that replace all others, separated by commas.
     pub ntp_sources: String,
-    /// The static networks of its hosts, sorted.
+    /// Static network configurations of the hosts, sorted by their content.
     pub static_network_config: Vec<HostStaticNetwork>,
-    /// User-supplied Ignition override.
+    /// User-supplied Ignition override, as JSON. Empty for no override.
     pub ignition_config_override: String,
-    /// Changes to the kernel arguments.
+    /// Changes to the kernel arguments of the live system.
     pub kernel_arguments: Vec<KernelArgument>,
-    /// Additional trusted certificates.
+    /// Additional trusted certificates, in PEM format.
     pub additional_trust_bundle: String,
-    /// Address of the rendezvous host of a disconnected cluster.
+    /// IP address of the rendezvous host of a disconnected cluster.
     pub rendezvous_ip: Option<String>,
-    /// Seconds that the live system waits before it looks for network interfaces.
+    /// Delay before the live system looks for network interfaces, in seconds.
     pub network_discovery_delay_seconds: Option<i64>,
-    /// Mirrors of container registries, which only operators set.
+    /// Container registry mirrors, which only operators can set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mirrors: Option<MirrorRegistries>,
 }
 
 impl ImageSource {
-    /// Returns an error if the delay is outside of the range that the live system accepts. The API checks it against the
-    /// schema of the body.
+    /// Returns an error if the delay is outside of the range that the live system accepts. API requests are already
+    /// checked by their schema.
     pub(crate) fn check_delay(&self) -> Result<(), Error> {
         match self.network_discovery_delay_seconds.map(u32::try_from) {
             Some(Err(_)) => Err(Error::invalid(format!(

@@ -1,4 +1,4 @@
-//! A cache of the revisions of images, which are rendered to learn them.
+//! A cache of image revisions, because computing a revision requires rendering the image.
 
 use std::num::NonZero;
 use std::sync::{Mutex, PoisonError};
@@ -10,19 +10,20 @@ use super::record::InfraEnvRecord;
 use crate::id::InfraEnvId;
 use crate::time::Micros;
 
-/// Maximum number of revisions in the cache. An entry takes about 150 bytes.
+/// Maximum number of cached revisions. An entry takes about 150 bytes.
 const MAX_REVISIONS: NonZero<usize> = NonZero::new(1 << 15).unwrap();
 
-/// An image of an infra-env that has a revision in its URL.
+/// An image whose URL contains a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RevisedImage {
-    /// The ISO of the infra-env's type.
+    /// The full or minimal ISO, as selected by the infra-env.
     Iso,
-    /// The initrd for hosts that boot over the network.
+    /// The initrd for network boot.
     Initrd,
 }
 
-/// The identity of an image source. The base images and the settings are the same as long as this process runs.
+/// Identifies the version of an image source. The revision also depends on the base images and the settings, which stay
+/// the same while this process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SourceIdentity {
     created_at: Micros,
@@ -40,7 +41,7 @@ impl SourceIdentity {
     }
 }
 
-/// The last known revisions.
+/// The latest known revisions.
 #[derive(Debug)]
 pub(crate) struct RevisionCache(Mutex<RevisionTable>);
 
@@ -53,7 +54,8 @@ impl Default for RevisionCache {
 }
 
 impl RevisionCache {
-    /// Returns the revision of an image, if it was added since the image source of the infra-env last changed.
+    /// Returns the revision of an image, unless the image source of the infra-env has changed since the revision was
+    /// added.
     pub(crate) fn find(&self, record: &InfraEnvRecord, image: RevisedImage) -> Option<ImageRevision> {
         let identity = SourceIdentity::from_record(record);
         self.with_table(|table| {
@@ -62,14 +64,14 @@ impl RevisionCache {
         })
     }
 
-    /// Adds the revision of an image. Replaces an earlier one.
+    /// Adds the revision of an image, and replaces an earlier one.
     pub(crate) fn add(&self, record: &InfraEnvRecord, image: RevisedImage, revision: ImageRevision) {
         let entry = (SourceIdentity::from_record(record), revision);
         self.with_table(|table| table.put((record.id, image), entry));
     }
 
     fn with_table<T>(&self, use_it: impl FnOnce(&mut RevisionTable) -> T) -> T {
-        // A panic leaves the table valid, because each revision can be computed again.
+        // A panic leaves the table consistent: at worst, a revision must be computed again.
         use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

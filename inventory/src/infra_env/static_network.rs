@@ -1,4 +1,4 @@
-//! Static networks of an infra-env's hosts.
+//! The static network configuration of an infra-env's hosts.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use ignition::report::Severity;
 use crate::error::Error;
 use crate::tar;
 
-/// Sorts networks into their stored order. The order in the request has no meaning.
+/// Sorts the networks of hosts by their content. The order in a request has no meaning.
 pub(crate) fn in_stored_order(mut hosts: Vec<HostStaticNetwork>) -> Vec<HostStaticNetwork> {
     fn key(host: &HostStaticNetwork) -> impl Ord {
         (host.network_yaml.as_str(), host.mac_interface_map.as_slice())
@@ -22,7 +22,7 @@ pub(crate) fn in_stored_order(mut hosts: Vec<HostStaticNetwork>) -> Vec<HostStat
     hosts
 }
 
-/// Converts networks for the generator of network files.
+/// Converts networks to the input of the network file generator.
 pub(crate) fn hosts(networks: &[HostStaticNetwork]) -> Vec<HostNetwork> {
     let interface = |map: &assisted::infra_env::MacInterface| MacInterface {
         logical_nic_name: map.logical_nic_name.clone(),
@@ -37,11 +37,11 @@ pub(crate) fn hosts(networks: &[HostStaticNetwork]) -> Vec<HostNetwork> {
     networks.iter().map(host).collect()
 }
 
-/// Returns the files of the hosts' networks as a tar archive.
+/// Returns the network files of all hosts as a tar archive.
 ///
 /// # Errors
 ///
-/// Returns an error if the name of a file is too long for the archive.
+/// Returns an error if a file name is too long for the archive.
 pub(crate) fn tar(networks: &HostNetworkFiles) -> Result<Vec<u8>, Error> {
     let files = networks.ignition_files().files;
     let of_hosts = files.iter().filter(|file| file.path.starts_with("/etc/assisted/network/"));
@@ -52,7 +52,7 @@ pub(crate) fn tar(networks: &HostNetworkFiles) -> Result<Vec<u8>, Error> {
     tar::archive(contents).map_err(|error| Error::invalid(error.to_string()))
 }
 
-/// Checks networks in the order of the request, so that host indexes in messages match it.
+/// Checks networks in the order of the request, so that the host indexes in messages match the request.
 ///
 /// Returns the findings that are only warnings.
 pub(crate) fn check(
@@ -72,7 +72,7 @@ pub(crate) fn check(
     Ok(rest)
 }
 
-/// Returns the error of a host's MAC map. The texts are those of the Assisted Installer, which counts hosts from 0.
+/// Returns the error in a host's MAC map, if any. As in the Assisted Installer's messages, hosts are counted from 0.
 fn map_error(host: usize, network: &HostStaticNetwork) -> Option<String> {
     let map = &network.mac_interface_map;
     if map.is_empty() {

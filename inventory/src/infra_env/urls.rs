@@ -1,4 +1,4 @@
-//! URLs of an infra-env's images and files.
+//! The URLs of an infra-env's images and files.
 
 use assisted::Secret;
 use discovery::ImageRevision;
@@ -8,8 +8,8 @@ use super::record::InfraEnvRecord;
 use crate::Settings;
 use crate::id::{ClusterId, HostId};
 
-/// Returns the URL of an infra-env's image: of one revision, or of the current image. It is short, has no query and ends
-/// in `.iso`, because the firmware of servers requires that.
+/// Returns the URL of one revision of an infra-env's image, or of the current image. The firmware of servers requires
+/// that the URL is short, has no query, and ends in `.iso`.
 pub(crate) fn image(record: &InfraEnvRecord, revision: Option<ImageRevision>, settings: &Settings) -> String {
     let place = match record.url_token.reveal() {
         "" => format!("byid/{}", record.id),
@@ -22,7 +22,7 @@ pub(crate) fn image(record: &InfraEnvRecord, revision: Option<ImageRevision>, se
     join_url(&settings.image_service_base_url, &path)
 }
 
-/// Returns the token in the URL of an infra-env's image. Returns `None` if the URL has none.
+/// Returns the token in the URL of an infra-env's image, or `None` if the URL contains no token.
 #[must_use]
 pub fn token_of_image_url(url: &str) -> Option<Secret> {
     let (_, rest) = url.split_once("/byapikey/")?;
@@ -30,7 +30,7 @@ pub fn token_of_image_url(url: &str) -> Option<Secret> {
     Some(Secret::new(token.to_owned()))
 }
 
-/// Returns the URL of a file of an infra-env. Query parameters are sorted by name.
+/// Returns the URL of a file of an infra-env. The query parameters are sorted by name.
 pub(crate) fn file(
     record: &InfraEnvRecord,
     file_name: &str,
@@ -44,28 +44,26 @@ pub(crate) fn file(
     service(&format!("infra-envs/{}/downloads/files?{query}", record.id), settings)
 }
 
-/// Returns the URL of the events of an infra-env.
 pub(crate) fn events(record: &InfraEnvRecord, settings: &Settings) -> String {
     service(&format!("events?{}infra_env_id={}", api_key(record), record.id), settings)
 }
 
-/// Returns the URL of the events of a host.
 pub(crate) fn host_events(record: &InfraEnvRecord, host: HostId, settings: &Settings) -> String {
     service(&format!("events?{}host_id={host}", api_key(record)), settings)
 }
 
-/// Returns the URL of the logs that a host of a cluster uploaded.
+/// Returns the URL of the logs that a host has uploaded for a cluster.
 pub(crate) fn host_logs(cluster: ClusterId, host: HostId, settings: &Settings) -> String {
     service(&format!("clusters/{cluster}/logs?host_id={host}&logs_type=host"), settings)
 }
 
-/// Returns the URL of a path of the API.
+/// Returns the URL of an API path.
 fn service(path: &str, settings: &Settings) -> String {
     let path = format!("{}/v2/{path}", Settings::API.trim_start_matches('/'));
     join_url(&settings.service_base_url, &path)
 }
 
-/// Returns the parameter with the token of an infra-env, if it has one.
+/// Returns the query parameter with the infra-env's token, or an empty text if it has no token.
 fn api_key(record: &InfraEnvRecord) -> String {
     match record.url_token.reveal() {
         "" => String::new(),
