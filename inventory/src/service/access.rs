@@ -1,4 +1,4 @@
-//! Implements [`TokenFacts`] for the inventory.
+//! Implements [`TokenFacts`] for the inventory, so that token checks can look up records.
 
 use chrono::{DateTime, Utc};
 

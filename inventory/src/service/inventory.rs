@@ -1,4 +1,4 @@
-//! The inventory: the state that all operations share.
+//! The inventory: the stores, caches and settings that all operations share.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::request_id::RequestId;
 use crate::settings::Settings;
 use crate::store::{RecordCache, Records, Store};
 
-/// The inventory. Clones are the same inventory.
+/// The inventory service. Clones share the same state.
 #[derive(Clone, Debug)]
 pub struct Inventory(Arc<InventoryParts>);
 
@@ -50,11 +50,11 @@ struct InventoryParts {
     tasks: TaskStates,
 }
 
-/// Maximum size of the cached network files, in bytes.
+/// Maximum total size of the cached network files, in bytes.
 const MAX_KEYFILES: usize = 64 << 20;
 
 impl Inventory {
-    /// Returns an inventory that uses these stores.
+    /// Returns an inventory over a database and a file store.
     #[must_use]
     pub fn new(
         store: Arc<dyn Store>,
@@ -89,82 +89,81 @@ impl Inventory {
         }))
     }
 
-    /// Returns the records.
+    /// Returns typed access to the records in the database.
     #[must_use]
     pub fn records(&self) -> &Records {
         &self.0.records
     }
 
-    /// Returns the file store.
+    /// Returns the store of uploaded files.
     #[must_use]
     pub fn files(&self) -> &FileStore {
         &self.0.files
     }
 
-    /// Returns the configured base images and releases.
+    /// Returns the configured base images and releases, without base images that users have added.
     #[must_use]
     pub fn catalogue(&self) -> &Catalogue {
         &self.0.catalogue
     }
 
-    /// Returns the settings.
+    /// Returns the settings of the service.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.0.settings
     }
 
-    /// Returns what decides the steps of agents.
+    /// Returns the settings that determine the steps of agents.
     pub(crate) fn step_settings(&self) -> &StepSettings {
         &self.0.steps
     }
 
-    /// Returns what assessments depend on besides facts.
+    /// Returns a text that identifies the rules and settings of assessments. If it changes, clusters are assessed
+    /// again.
     pub(crate) fn assessment_basis(&self) -> &str {
         &self.0.assessment_basis
     }
 
-    /// Returns the clock.
+    /// Returns the clock that all operations use.
     #[must_use]
     pub fn clock(&self) -> &dyn Clock {
         &*self.0.settings.clock
     }
 
-    /// Returns the current time.
     pub(crate) fn now(&self) -> DateTime<Utc> {
         self.clock().now()
     }
 
-    /// Returns the journal of one attempt at an operation. `request` is the request that it answers, if any.
+    /// Returns the journal for one attempt at an operation. `request` is the API request that caused it, if any.
     pub(crate) fn journal(&self, request: Option<RequestId>) -> Journal {
         Journal::new(self.now(), request)
     }
 
-    /// Returns the cache of infra-envs, for the image server and for agents.
+    /// Returns the cache of infra-envs for the image server and for agents.
     pub(crate) fn infra_env_cache(&self) -> &RecordCache<InfraEnvRecord> {
         &self.0.infra_env_cache
     }
 
-    /// Returns the cache of hosts, for their agents.
+    /// Returns the cache of hosts for their agents.
     pub(crate) fn host_cache(&self) -> &RecordCache<HostRecord> {
         &self.0.host_cache
     }
 
-    /// Returns the cache of the assessments of clusters.
     pub(crate) fn assessment_cache(&self) -> &RecordCache<AssessmentRecord> {
         &self.0.assessment_cache
     }
 
-    /// Returns the clusters with the facts about their hosts.
+    /// Returns the cache of clusters with the facts about their hosts.
     pub(crate) fn cluster_views(&self) -> &ClusterViews {
         &self.0.cluster_views
     }
 
-    /// Returns the reports that wait to be stored because only measured numbers changed.
+    /// Returns the waiting connectivity reports in which only measured numbers have changed.
     pub(crate) fn measured_reports(&self) -> &MeasuredReports {
         &self.0.measured_reports
     }
 
-    /// Returns the recent replies of agents.
+    /// Returns the recent step replies of agents.
     pub(crate) fn recent_replies(&self) -> &RecentReplies {
         &self.0.recent_replies
     }
@@ -174,12 +173,12 @@ impl Inventory {
         &self.0.keyfiles
     }
 
-    /// Returns the cache of the revisions of images.
+    /// Returns the cache of image revisions.
     pub(crate) fn image_revisions(&self) -> &RevisionCache {
         &self.0.image_revisions
     }
 
-    /// Returns the id of this process in the lease of the leader.
+    /// Returns the id by which this process holds the leader's lease.
     pub(crate) fn replica(&self) -> Uuid {
         self.0.replica
     }
@@ -190,7 +189,7 @@ impl Inventory {
         &self.0.tasks
     }
 
-    /// Returns the authentication policy.
+    /// Returns the authentication policy for requests.
     #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.0.policy

@@ -1,4 +1,4 @@
-//! Operations on jobs.
+//! Cancels background jobs.
 
 use futures_util::future::BoxFuture;
 use uuid::Uuid;
@@ -9,7 +9,8 @@ use crate::job::JobRecord;
 use crate::store::{Change, ReadSet, Reader as _, Stored};
 
 impl Inventory {
-    /// Cancels a job: a running attempt stops, and no further one begins. Returns `false` if it has ended.
+    /// Cancels a job. A running attempt stops, and no further attempt begins. Returns `false` if the job has already
+    /// ended.
     ///
     /// # Errors
     ///
@@ -18,11 +19,11 @@ impl Inventory {
         Box::pin(async move {
             let plan = |reads: ReadSet| async move {
                 let mut change = Change::new();
-                let found: Option<Stored<JobRecord>> = reads.find(None, id).await?;
-                if let Some(stored) = &found {
+                let job: Option<Stored<JobRecord>> = reads.find(None, id).await?;
+                if let Some(stored) = &job {
                     change.remove(stored);
                 }
-                Ok((change, found.is_some()))
+                Ok((change, job.is_some()))
             };
             self.records().change(plan).await
         })

@@ -1,4 +1,4 @@
-//! Leadership as other parts of the program see it: whether this process is the leader, and until when.
+//! Tells other parts of the program whether this process is the leader, and until when.
 
 use std::future::pending;
 
@@ -7,9 +7,9 @@ use tokio::time::{Instant, sleep_until};
 
 use super::Inventory;
 
-/// Whether this process is the leader. Clones are independent views of the same lease.
+/// The leadership of this process. Clones observe the same lease independently.
 ///
-/// The lease of the database lasts nine seconds and is renewed every few seconds. If it cannot be renewed, for example
+/// The lease in the database lasts nine seconds and is renewed every few seconds. If it cannot be renewed, for example
 /// because the database does not respond, [`valid_until`](Self::valid_until) passes before another replica can take
 /// over. A writer must not start a request that can take effect after that.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ impl Leadership {
     }
 
     /// Returns the instant until which no other process can be the leader. Returns `None` if this process is not the
-    /// leader. Each renewal returns a later instant.
+    /// leader. Each renewal moves the instant forward.
     #[must_use]
     pub fn valid_until(&self) -> Option<Instant> {
         self.0.borrow().filter(|end| *end > Instant::now())
@@ -33,26 +33,26 @@ impl Leadership {
         self.valid_until().is_some()
     }
 
-    /// Waits until this process is the leader. Returns the instant until which that is certain.
+    /// Waits until this process is the leader. Returns the instant until which no other process can be the leader.
     pub async fn acquired(&mut self) -> Instant {
         loop {
             if let Some(end) = self.valid_until() {
                 return end;
             }
             if self.0.changed().await.is_err() {
-                // The inventory was dropped.
+                // The inventory has been dropped.
                 return pending().await;
             }
         }
     }
 
-    /// Waits until this process is not the leader: it gave up the lease, another process has it, or it could not be
-    /// renewed in time.
+    /// Waits until this process is not the leader, because it has released the lease, another process holds the lease,
+    /// or the lease could not be renewed in time.
     pub async fn lost(&mut self) {
         while let Some(end) = self.valid_until() {
             tokio::select! {
                 () = sleep_until(end) => {}
-                // Without an inventory, nothing renews the lease.
+                // After the inventory has been dropped, the lease is not renewed any more.
                 () = async { if self.0.changed().await.is_err() { pending::<()>().await; } } => {}
             }
         }
@@ -60,11 +60,11 @@ impl Leadership {
 }
 
 impl Inventory {
-    /// Returns the leadership of this process, which the lease of the database decides. With
-    /// SQLite, the only process is always the leader. Only [`background::run`](crate::background::run) takes the
-    /// lease: without it, this process is never the leader.
+    /// Returns the leadership of this process. It depends on the lease in the database. With SQLite, the only process
+    /// is always the leader. Only [`background::run`](crate::background::run) takes the lease, so this process is never
+    /// the leader unless that function runs.
     ///
-    /// The leader gives up the lease when the process ends, and when one of its tasks makes no progress.
+    /// The leader releases the lease when the process ends, and when one of its tasks makes no progress.
     ///
     /// # Examples
     ///

@@ -1,17 +1,17 @@
-//! The lease of the leader: the replica of a deployment that runs the tasks which only one replica must run.
+//! The leader's lease. The leader is the replica that runs the tasks for all replicas with the same database.
 
 use std::time::Duration;
 
 use super::Inventory;
 use crate::store::StoreError;
 
-/// The name of the lease in the database, which older releases also use.
+/// The name of the lease in the database. Must stay the same for compatibility with older releases.
 const LEASE: &str = "monitor";
-/// How long a lease outlives a replica that was killed.
+/// Duration of the lease, after which another replica can replace a killed leader.
 pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(9);
 
 impl Inventory {
-    /// Takes or renews the lease. Returns `false` if another replica has it.
+    /// Takes or renews the lease. Returns `false` if another replica holds it.
     ///
     /// # Errors
     ///
@@ -20,7 +20,7 @@ impl Inventory {
         self.records().store().hold_lease(LEASE, self.replica(), LEASE_DURATION).await
     }
 
-    /// Gives up the lease if this process has it, so that another replica takes over immediately.
+    /// Releases the lease if this process holds it, so that another replica can take over immediately.
     pub(crate) async fn release_lease(&self) {
         self.tasks().set_lease_end(None);
         if !self.tasks().is_leader() {

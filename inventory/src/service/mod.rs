@@ -1,16 +1,16 @@
-//! The operations of the inventory: typed parameters in, records or errors out. The API, the background tasks and other
-//! parts of the program call the same functions.
+//! The operations of the inventory, which take typed parameters and return records or errors. The API, the background
+//! tasks and other parts of the program share them.
 //!
-//! All operations are functions of [`Inventory`]. Lists take a query, such as [`HostQuery`], and return a stream that
-//! reads page by page. `request` is the id of the request that an operation answers, which its events contain; callers
-//! without requests pass `None`.
+//! All operations are methods of [`Inventory`]. Lists take a query, such as [`HostQuery`], and return a stream that
+//! reads page by page. `request` is the id of the API request that caused the operation, which is recorded in events.
+//! Callers without an API request pass `None`.
 //!
 //! # Boxed futures
 //!
-//! The public operations are functions that return a [`BoxFuture`](futures_util::future::BoxFuture), not async
-//! functions. The body of an async function is compiled in each crate that awaits it, with all futures inside, up to the
-//! statements of the database. A function that boxes its future is compiled once, in this crate. The allocation costs
-//! nothing compared with a query.
+//! The public operations are functions that return a [`BoxFuture`](futures_util::future::BoxFuture) instead of async
+//! functions. An async function is compiled in each crate that awaits it, together with all futures inside, down to the
+//! database statements. A function that boxes its future is compiled once, in this crate. The cost of the allocation is
+//! negligible compared with a query.
 
 mod access;
 mod caches;

@@ -1,4 +1,4 @@
-//! Operations on base images.
+//! Lists, adds and removes base images.
 
 use assisted::version::OsImageParams;
 use futures_util::TryStreamExt;
@@ -16,20 +16,21 @@ use crate::infra_env::InfraEnvRecord;
 use crate::os_image::{OsImageList, OsImageRecord, id_of};
 use crate::store::{Change, Filter, Kind, ReadSet, Reader as _, Record as _, Stored};
 
-/// Maximum number of added base images.
+/// Maximum number of base images that users can add.
 const MAX_ADDED: usize = 100;
 
-/// A base image of the catalogue.
+/// A base image that infra-envs can use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogueOsImage {
-    /// The base image.
+    /// The versions, architecture and URL of the base image.
     pub image: OsImage,
-    /// Whether it is part of the service's configuration and cannot be removed.
+    /// Whether the base image is part of the configuration, so that users cannot remove it.
     pub is_configured: bool,
 }
 
 impl Inventory {
-    /// Returns the catalogue: the configured releases and base images, and the added base images.
+    /// Returns the complete catalogue: the configured releases and base images, and the base images that users have
+    /// added.
     ///
     /// # Errors
     ///
@@ -38,7 +39,7 @@ impl Inventory {
         Ok(self.catalogue().clone().with_os_images(self.added_images().await?))
     }
 
-    /// Returns the base images that users added, without those of the configuration.
+    /// Returns the base images that users have added, without the configured base images.
     ///
     /// # Errors
     ///
@@ -50,7 +51,7 @@ impl Inventory {
         })
     }
 
-    /// Returns the base image for a version. An empty version means the newest one.
+    /// Returns the base image for an OpenShift version. An empty version selects the newest one.
     pub(crate) async fn os_image(
         &self,
         version: &str,
@@ -59,13 +60,13 @@ impl Inventory {
         let version = Some(version).filter(|version| !version.is_empty());
         let catalogue = self.present_catalogue().await?;
         catalogue.os_image(version, architecture).cloned().map_err(|error| match error {
-            // A catalogue that is read from a list or the database has only valid versions.
+            // A catalogue from a list or from the database contains only valid versions.
             CatalogueError::InvalidVersion { .. } => Error::broken(error),
             error => Error::invalid(error.to_string()),
         })
     }
 
-    /// Returns the base image that a version in the URL of an image selects.
+    /// Returns the base image for the version in an image URL.
     ///
     /// # Errors
     ///
@@ -75,7 +76,7 @@ impl Inventory {
         version: (&str, CpuArchitecture),
         image_type: ImageType,
     ) -> Result<OsImage, Error> {
-        // An added image never takes the place of one of the catalogue.
+        // Configured base images take precedence over added ones.
         if let Some(image) = os_image_in_url(self.catalogue().os_images(), version, image_type) {
             return Ok(image.clone());
         }
@@ -86,7 +87,7 @@ impl Inventory {
         })
     }
 
-    /// Returns all base images.
+    /// Returns all base images, configured and added.
     ///
     /// # Errors
     ///
@@ -101,7 +102,7 @@ impl Inventory {
         })
     }
 
-    /// Adds a base image.
+    /// Adds a base image that infra-envs can use.
     ///
     /// # Errors
     ///
@@ -149,7 +150,8 @@ impl Inventory {
         Ok(CatalogueOsImage { image, is_configured: false })
     }
 
-    /// Returns the URL of a base image to add without the white space around it, if an image can be downloaded from it.
+    /// Returns the URL of a base image without surrounding white space. Returns an error if images cannot be downloaded
+    /// from it.
     fn added_image_url(&self, text: &str) -> Result<String, Error> {
         let url = HttpUrl::parse("url", text).map_err(|error| Error::invalid(error.to_string()))?;
         let refusal = |reason| Error::invalid(format!("url {:?}: {reason}", masked_url(url.as_str())));
@@ -157,8 +159,8 @@ impl Inventory {
         Ok(url.as_str().to_owned())
     }
 
-    /// Refuses a base image if there is another one of its version and architecture, from another URL: their files
-    /// have the same name.
+    /// Returns an error if another base image has the same version and architecture but a different URL. Both would
+    /// have the same file name.
     fn require_new_version(&self, image: &OsImage, added: &[OsImage]) -> Result<(), Error> {
         if added.len() >= MAX_ADDED {
             return Err(Error::conflict(format!("at most {MAX_ADDED} OS images can be added")));
@@ -188,11 +190,11 @@ impl Inventory {
         }
     }
 
-    /// Removes a base image that was added.
+    /// Removes a base image that a user has added.
     ///
     /// # Errors
     ///
-    /// Returns an error if the base image does not exist, is configured, or is used by an infra-env.
+    /// Returns an error if the base image does not exist, is part of the configuration, or is used by an infra-env.
     pub fn remove_os_image<'a>(
         &'a self,
         version: &'a str,
@@ -211,10 +213,11 @@ impl Inventory {
         }
         self.records()
             .change(|reads: ReadSet| async move {
-                let found = reads.find::<OsImageRecord>(None, id_of(version, architecture)).await?;
-                let stored = found.ok_or_else(Error::record_not_found)?;
+                let stored = reads.find::<OsImageRecord>(None, id_of(version, architecture)).await?;
+                let stored = stored.ok_or_else(Error::record_not_found)?;
                 let mut infra_envs = self.records().stream::<InfraEnvRecord>(Filter::all(Kind::InfraEnv));
-                // An infra-env that begins to use the image in the meantime changes the image's record.
+                // An infra-env that starts to use the image meanwhile changes the image's record, so this change
+                // conflicts.
                 while let Some(Stored { record, .. }) = infra_envs.try_next().await? {
                     if record.cpu_architecture == architecture && record.image.os_image == version {
                         return Err(Error::conflict(format!("infra-env {} uses the OS image", record.id)));
@@ -227,9 +230,9 @@ impl Inventory {
             .await
     }
 
-    /// Records in `change` that an infra-env begins to use a base image. The commit fails if another client removes the
-    /// base image first. It also changes the record's generation, so a concurrent removal is attempted again and then
-    /// finds the infra-env.
+    /// Records in `change` that an infra-env starts to use a base image. The commit fails if another client removes the
+    /// base image first. The commit also increases the generation of the base image's record, so a concurrent removal
+    /// is planned again and then finds the infra-env.
     pub(crate) async fn take_up_os_image(
         &self,
         reads: &ReadSet,
@@ -244,7 +247,7 @@ impl Inventory {
             Some(stored) => {
                 change.replace(&stored.record, stored.generation)?;
             }
-            // The base image was just removed: the commit fails, and the change is planned again.
+            // The base image has just been removed. The commit fails, and the change is planned again.
             None => change.require(&record),
         }
         Ok(())

@@ -1,4 +1,5 @@
-//! The state of the background tasks of this process, for `/health` and the metrics. The driver of the tasks writes it.
+//! The state of the background tasks in this process, for `/health` and the metrics. The driver of the tasks updates
+//! it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,28 +13,28 @@ use utoipa::ToSchema;
 
 use crate::store::DurationHistogram;
 
-/// The health of the monitor of this process.
+/// The health of the tasks that monitor hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = monitor_health)]
 #[serde(rename_all = "snake_case")]
 pub enum MonitorHealth {
     /// This process monitors the hosts.
     Active,
-    /// Another replica does.
+    /// Another replica monitors the hosts.
     Standby,
-    /// The monitor has made no progress for too long.
+    /// The monitoring has made no progress for too long.
     Stuck,
 }
 
-/// The state of the background tasks of this process. Clones are the same state.
+/// The state of the background tasks in this process. Clones share the same state.
 #[derive(Clone, Debug, Default)]
 pub struct TaskStates(Arc<States>);
 
 #[derive(Debug, Default)]
 struct States {
-    /// `None` before the driver starts.
+    /// `None` before the driver of the tasks starts.
     leadership: Mutex<Option<LeaderContact>>,
-    /// The instant until which this process certainly has the lease of the leader.
+    /// The instant until which this process certainly holds the leader's lease.
     lease_end: watch::Sender<Option<Instant>>,
     tasks: Mutex<BTreeMap<&'static str, Arc<TaskState>>>,
     disconnected: AtomicU64,
@@ -44,19 +45,19 @@ struct States {
 #[derive(Clone, Copy, Debug)]
 struct LeaderContact {
     is_leader: bool,
-    /// Time of the latest response of the database.
+    /// Time of the latest response from the database.
     confirmed_at: Instant,
     failed_at: Option<Instant>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // All values are replaced as a whole.
+    // A panic leaves no value half-changed, because values are replaced as a whole.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl TaskStates {
-    /// Returns the health of the tasks of the leader. They are stuck if the latest contact with the database, or the
-    /// latest progress of one of them, is longer ago than `timeout`. Returns `None` if this process runs no tasks.
+    /// Returns the health of the leader's tasks. They are stuck if the latest contact with the database or the latest
+    /// progress of a task was longer ago than `timeout`. Returns `None` if this process runs no tasks.
     #[must_use]
     pub fn monitor_health(&self, timeout: Duration) -> Option<MonitorHealth> {
         let leadership = (*lock(&self.0.leadership))?;
@@ -66,98 +67,99 @@ impl TaskStates {
         Some(if leadership.is_leader { MonitorHealth::Active } else { MonitorHealth::Standby })
     }
 
-    /// Returns `true` if this process is the leader, as far as it knows.
+    /// Returns `true` if this process is the leader according to the latest response from the database.
     #[must_use]
     pub fn is_leader(&self) -> bool {
         lock(&self.0.leadership).is_some_and(|leadership| leadership.is_leader)
     }
 
-    /// Returns the states of all tasks that this process runs, by name.
+    /// Returns the states of all tasks that run in this process, sorted by name.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<TaskState>> {
         lock(&self.0.tasks).values().cloned().collect()
     }
 
-    /// Returns the state of a task, if this process runs it.
+    /// Returns the state of the named task. Returns `None` if this process does not run it.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Arc<TaskState>> {
         lock(&self.0.tasks).get(name).cloned()
     }
 
-    /// Returns the number of hosts that this process has disconnected because they were silent.
+    /// Returns the number of hosts that this process has marked as disconnected because they were silent.
     #[must_use]
     pub fn disconnected_hosts(&self) -> u64 {
         self.0.disconnected.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of assessments of clusters that this process has made.
+    /// Returns the number of cluster assessments that this process has completed.
     #[must_use]
     pub fn assessed_clusters(&self) -> u64 {
         self.0.assessed_clusters.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of hosts whose validation results these assessments have written.
+    /// Returns the number of hosts whose validation results this process has written during assessments.
     #[must_use]
     pub fn written_results(&self) -> u64 {
         self.0.written_results.load(Ordering::Relaxed)
     }
 
-    /// Returns the state of a task, which is created if it is new.
+    /// Returns the state of a task, and creates it if necessary.
     pub(crate) fn register(&self, name: &'static str, is_leader_only: bool) -> Arc<TaskState> {
         let mut tasks = lock(&self.0.tasks);
         let task = tasks.entry(name).or_insert_with(|| Arc::new(TaskState::new(name, is_leader_only)));
-        // A driver that was aborted records no end of its runs.
+        // If the driver was aborted, the end of a run was not recorded.
         *lock(&task.progress_at) = None;
         Arc::clone(task)
     }
 
-    /// Records a response of the database: whether this process is the leader.
+    /// Records a response from the database about who is the leader.
     pub(crate) fn confirm_leadership(&self, is_leader: bool) {
         let mut leadership = lock(&self.0.leadership);
         let failed_at = leadership.and_then(|leadership| leadership.failed_at);
         *leadership = Some(LeaderContact { is_leader, confirmed_at: Instant::now(), failed_at });
     }
 
-    /// Records until when this process certainly has the lease. `None`: it does not have it, or is about to give it up.
+    /// Records the instant until which this process certainly holds the lease. `None` if it does not hold the lease, or
+    /// is about to release it.
     pub(crate) fn set_lease_end(&self, end: Option<Instant>) {
         self.0.lease_end.send_replace(end);
     }
 
-    /// Returns the instants that are recorded.
+    /// Returns a receiver of the instants passed to [`set_lease_end`](Self::set_lease_end).
     pub(crate) fn subscribe_to_lease(&self) -> watch::Receiver<Option<Instant>> {
         self.0.lease_end.subscribe()
     }
 
-    /// Records that the database could not be asked for the leader.
+    /// Records that the database did not report who is the leader.
     pub(crate) fn fail_leadership(&self) {
         if let Some(leadership) = &mut *lock(&self.0.leadership) {
             leadership.failed_at = Some(Instant::now());
         }
     }
 
-    /// Returns the time of the latest failure to ask the database for the leader.
+    /// Returns the time of the latest failed query for the leader.
     pub(crate) fn leadership_failed_at(&self) -> Option<Instant> {
         lock(&self.0.leadership).and_then(|leadership| leadership.failed_at)
     }
 
-    /// Returns `true` if a run of a task of the leader has made no progress for a time.
+    /// Returns `true` if a run of a leader task has made no progress for `time`.
     pub(crate) fn is_leader_stalled(&self, time: Duration) -> bool {
         lock(&self.0.tasks).values().any(|task| task.is_leader_only && task.is_stalled(time))
     }
 
-    /// Counts an assessment of a cluster that wrote the results of some hosts.
+    /// Counts an assessment that has written the results of this number of hosts.
     pub(crate) fn add_assessment(&self, hosts: usize) {
         self.0.assessed_clusters.fetch_add(1, Ordering::Relaxed);
         self.0.written_results.fetch_add(u64::try_from(hosts).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     pub(crate) fn add_disconnected_hosts(&self, hosts: usize) {
-        // No deployment has more hosts.
+        // The conversion never saturates for a real number of hosts.
         self.0.disconnected.fetch_add(u64::try_from(hosts).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 }
 
-/// The state of one background task of this process.
+/// The state of one background task in this process.
 #[derive(Debug)]
 pub struct TaskState {
     name: &'static str,
@@ -165,7 +167,7 @@ pub struct TaskState {
     durations: DurationHistogram,
     failures: AtomicU64,
     last_error: Mutex<Option<String>>,
-    /// Time of the latest progress of the run that is in progress.
+    /// Time of the latest progress in the current run. `None` between runs.
     progress_at: Mutex<Option<Instant>>,
 }
 
@@ -181,25 +183,25 @@ impl TaskState {
         }
     }
 
-    /// Returns the name of the task.
+    /// Returns the name of the task, as it appears in metrics.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Returns the durations of the runs that succeeded.
+    /// Returns the durations of successful runs.
     #[must_use]
     pub fn durations(&self) -> &DurationHistogram {
         &self.durations
     }
 
-    /// Returns the number of runs that failed.
+    /// Returns the number of failed runs.
     #[must_use]
     pub fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Returns the error of the latest run, if it failed.
+    /// Returns the error of the latest run. Returns `None` if that run was successful.
     #[must_use]
     pub fn last_error(&self) -> Option<String> {
         lock(&self.last_error).clone()

@@ -1,4 +1,4 @@
-//! An inventory for tests, in its own SQLite file.
+//! An inventory for tests, which stores its data in a separate SQLite file.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ const RELEASE_IMAGES: &str = r#"[{"openshift_version": "4.18", "cpu_architecture
 
 pub(crate) const PULL_SECRET: &str = r#"{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}"#;
 
-/// An inventory and the directory of its files.
+/// An inventory, and the temporary directory that contains its files.
 pub(crate) struct TestInventory {
     pub(crate) inventory: Inventory,
     _directory: TempDir,
@@ -57,12 +57,12 @@ impl TestInventory {
     }
 }
 
-/// Returns the shortest valid parameters of an infra-env.
+/// Returns parameters of an infra-env with only the required values.
 pub(crate) fn infra_env_params() -> InfraEnvCreateParams {
     InfraEnvCreateParams::new("rack-1", Secret::new(PULL_SECRET))
 }
 
-/// An inventory report with two disks that a system can be installed on.
+/// An inventory report with two disks that are suitable for an installation.
 pub(crate) const INVENTORY_REPORT: &str = r#"{
     "hostname": "node-1", "cpu": {"count": 8, "architecture": "x86_64"},
     "memory": {"physical_bytes": 34359738368, "usable_bytes": 34359738368},
@@ -77,7 +77,7 @@ pub(crate) const INVENTORY_REPORT: &str = r#"{
     "routes": [{"interface": "eth0", "gateway": "192.0.2.1", "destination": "0.0.0.0", "family": 2}]
 }"#;
 
-/// Registers a host in a new infra-env.
+/// Registers a host in a new infra-env, and returns its key.
 pub(crate) async fn register_host(inventory: &Inventory) -> HostKey {
     let infra_env_id = inventory.register_infra_env(infra_env_params(), None).await.unwrap().id;
     let key = HostKey { infra_env_id, host_id: HostId::fresh() };
@@ -86,7 +86,7 @@ pub(crate) async fn register_host(inventory: &Inventory) -> HostKey {
     key
 }
 
-/// Sends the reply of a host's agent to a step that succeeded.
+/// Sends the reply of a host's agent to a successful step.
 pub(crate) async fn reply(inventory: &Inventory, key: HostKey, step: StepType, output: &str) {
     let reply = json!({"step_type": step.as_str(), "step_id": "a", "exit_code": 0, "output": output});
     let digest = ReplyDigest::new(reply.to_string().as_bytes());

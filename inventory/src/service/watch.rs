@@ -1,4 +1,4 @@
-//! The stream of changes of clusters, infra-envs and hosts.
+//! A stream of the changes of clusters, infra-envs and hosts.
 
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
@@ -7,59 +7,59 @@ use crate::Inventory;
 use crate::id::{ClusterId, HostId, HostKey, InfraEnvId};
 use crate::store::{ChangeKind, FeedEvent, FeedPosition, FeedReader, Key, Kind, RecordChange};
 
-/// Selects the changes that [`Inventory::watch`] returns. The default selects all, from now on.
+/// Selects the changes that [`Inventory::watch`] returns. By default, it returns all changes from now on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WatchQuery {
-    /// Only changes of this infra-env and its hosts.
+    /// Restricts the changes to this infra-env and its hosts.
     pub infra_env: Option<InfraEnvId>,
-    /// The position of the last event that the caller handled.
+    /// Position of the last event that the caller has handled.
     pub after: Option<FeedPosition>,
 }
 
-/// An event of [`Inventory::watch`].
+/// An event in the stream of [`Inventory::watch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WatchEvent {
-    /// A resource changed.
+    /// The record or the validation results of a resource have changed.
     Changed(ResourceChange),
-    /// Changes may have been missed: read everything again.
+    /// Changes may have been missed. The caller must read all resources again.
     Resync {
-        /// The position after which changes follow.
+        /// The position after which the stream continues.
         position: FeedPosition,
     },
 }
 
-/// A change of a resource.
+/// A change of one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResourceChange {
-    /// The resource.
+    /// The id of the changed resource, which the caller can read.
     pub resource: ResourceId,
-    /// Whether its record was written or removed. A deleted cluster or host is written, because its record is kept for
-    /// a while, and removed later.
+    /// Whether the record was written or removed. Deleting a cluster or host writes its record, which is removed only
+    /// after some time.
     pub kind: ChangeKind,
-    /// A number that increases with every change of the record. `None`: only results of validations changed, which are
-    /// not a part of the record.
+    /// A number that increases with every change of the record. `None` if only validation results have changed, which
+    /// are not part of the record.
     pub generation: Option<i64>,
-    /// The position of this change.
+    /// The position to pass in [`WatchQuery::after`] to continue after this change.
     pub position: FeedPosition,
 }
 
-/// The id of a resource of any kind.
+/// The id of a cluster, infra-env or host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ResourceId {
-    /// A cluster.
+    /// The id of a cluster, for changes of the cluster or its assessment.
     Cluster(ClusterId),
     /// An infra-env.
     InfraEnv(InfraEnvId),
-    /// A host.
+    /// The key of a host: its id and the id of its infra-env.
     Host(HostKey),
 }
 
 impl WatchEvent {
-    /// Returns the position of the event. A watch with this position in [`WatchQuery::after`] returns the events that
-    /// follow.
+    /// Returns the position of the event. A watch with this position in [`WatchQuery::after`] continues with the next
+    /// event.
     #[must_use]
     pub fn position(&self) -> FeedPosition {
         match self {
@@ -70,7 +70,7 @@ impl WatchEvent {
 }
 
 impl ResourceId {
-    /// Returns the resource of a record, or that of results. Returns `None` for other records, such as jobs.
+    /// Returns the resource of a record or of validation results. Returns `None` for other records, such as jobs.
     fn from_key(key: Key) -> Option<Self> {
         match (key.kind, key.parent) {
             (Kind::Cluster | Kind::Assessment, _) => Some(Self::Cluster(ClusterId(key.id))),
@@ -82,7 +82,7 @@ impl ResourceId {
         }
     }
 
-    /// Returns the infra-env of a host, or the id of an infra-env.
+    /// Returns the id of the infra-env, or of the infra-env that the host belongs to. Returns `None` for clusters.
     #[must_use]
     pub fn infra_env(self) -> Option<InfraEnvId> {
         match self {
@@ -94,15 +94,16 @@ impl ResourceId {
 }
 
 impl Inventory {
-    /// Returns the changes of clusters, infra-envs and hosts while they happen, also those that other replicas make.
+    /// Returns a stream of the changes of clusters, infra-envs and hosts, including changes by other replicas.
     ///
-    /// A change names the resource, which the caller then reads: the stream may report a change twice, and several
-    /// changes of one resource may have happened when the caller reads it. Check-ins of hosts are not in the
-    /// stream, and neither are connectivity reports in which only measured numbers differ: they change no validation.
+    /// A change contains only the id of the resource, which the caller then reads. The stream may report a change
+    /// twice, and the resource may have changed several times before the caller reads it. The stream does not contain
+    /// check-ins. It also omits connectivity reports in which only measured numbers differ, because they change no
+    /// validation.
     ///
-    /// The first event is [`WatchEvent::Resync`], so that one piece of code reads all resources at the beginning and
-    /// after a loss. If `query.after` is a recent position of this process, the stream continues there without a
-    /// resync. The stream ends when the store is dropped.
+    /// The first event is [`WatchEvent::Resync`], so that a caller can read all resources with the same code at the
+    /// start and after a loss. If `query.after` is a recent position of this process, the stream continues there
+    /// without a resync. The stream ends when the store is dropped.
     ///
     /// # Examples
     ///
@@ -141,7 +142,7 @@ impl Inventory {
     }
 }
 
-/// Waits for the next event about a resource of the infra-env, or of any.
+/// Waits for the next event about the infra-env and its hosts, or about any resource if `infra_env` is `None`.
 async fn next_event(reader: &mut FeedReader, infra_env: Option<InfraEnvId>) -> Option<WatchEvent> {
     loop {
         let event = reader.next().await?;
@@ -151,7 +152,7 @@ async fn next_event(reader: &mut FeedReader, infra_env: Option<InfraEnvId>) -> O
             FeedEvent::Resync => return Some(WatchEvent::Resync { position }),
         };
         let Some(resource) = ResourceId::from_key(key) else { continue };
-        // Results are removed with their record.
+        // Validation results are removed together with their record.
         let is_of_results = matches!(key.kind, Kind::HostResults | Kind::Assessment);
         if is_of_results && kind == ChangeKind::Removed {
             continue;
@@ -176,12 +177,12 @@ mod tests {
         INVENTORY_REPORT, TestInventory, infra_env_params, register_host, reply,
     };
 
-    /// Returns the events that are ready.
+    /// Returns the events that are ready without waiting.
     fn ready(events: &mut BoxStream<'static, WatchEvent>) -> Vec<WatchEvent> {
         std::iter::from_fn(|| events.next().now_or_never().flatten()).collect()
     }
 
-    /// Returns the changes, without positions and generations.
+    /// Returns the changes without positions and generations.
     fn changes(events: &[WatchEvent]) -> Vec<(ResourceId, ChangeKind)> {
         let change = |event: &WatchEvent| match event {
             WatchEvent::Changed(change) => (change.resource, change.kind),
@@ -208,12 +209,12 @@ mod tests {
             (ResourceId::InfraEnv(other), ChangeKind::Written),
             (ResourceId::InfraEnv(one), ChangeKind::Removed),
         ];
-        let found = ready(&mut events);
-        assert_eq!(changes(&found), expected);
-        for (event, handled) in [(first, 0), (found[0], 1), (found[2], 3)] {
+        let received = ready(&mut events);
+        assert_eq!(changes(&received), expected);
+        for (event, handled) in [(first, 0), (received[0], 1), (received[2], 3)] {
             let after = Some(event.position());
             let mut again = inventory.watch(WatchQuery { after, ..WatchQuery::default() });
-            assert_eq!(ready(&mut again), found[handled..]);
+            assert_eq!(ready(&mut again), received[handled..]);
         }
     }
 
@@ -266,7 +267,7 @@ mod tests {
             assert!(of_host(&first), "{step}: {first:?}");
             let version = async || inventory.host_details(key).await.unwrap().unwrap().version;
             let before = version().await;
-            // Without the memory of recent replies, as on another replica.
+            // The padded output is not recognized as a recent reply, as on another replica.
             let again = format!("{output} ");
             for output in [output, &again] {
                 reply(inventory, key, step, output).await;

@@ -1,4 +1,4 @@
-//! The views in memory, and which of their records have changed.
+//! The cached views, and which of their records have changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZero;
@@ -11,20 +11,21 @@ use super::current::CurrentView;
 use crate::id::ClusterId;
 use crate::store::{Key, Kind, RecordChange};
 
-/// Maximum size of all views, in bytes. 10,000 usual hosts take a third of it.
+/// Maximum total size of the views in bytes. 10,000 typical hosts need a third of it.
 pub(super) const MAX_BYTES: usize = 64 << 20;
-/// Maximum number of views.
+/// Maximum number of cached views.
 const MAX_VIEWS: NonZero<usize> = NonZero::new(4096).unwrap();
-/// Maximum number of hosts whose cluster is unknown. Beyond that, all views are loaded again.
+/// Maximum number of changed hosts whose cluster is unknown. If there are more, all views are dropped.
 const MAX_STRAYS: usize = 4096;
-/// Maximum number of records that one check of the feed compares with the database. The next check continues after them.
+/// Maximum number of records that one check of the feed compares with the database. The next check continues with the
+/// records after them.
 const MAX_COMPARED: usize = 2048;
 
-/// The records of a view that changed since it was read.
+/// The records of a view that have changed since the view was read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outdated {
     pub(super) hosts: BTreeSet<Key>,
-    /// The cluster, or an infra-env.
+    /// Whether the cluster or an infra-env has changed.
     pub(super) settings: bool,
 }
 
@@ -40,14 +41,14 @@ struct Entry {
     outdated: Outdated,
 }
 
-/// The changes that were reported during a load.
+/// The changes reported during the load of a view.
 #[derive(Debug, Default)]
 pub(super) struct LoadLog(Mutex<LoggedChanges>);
 
 #[derive(Debug, Default)]
 struct LoggedChanges {
     outdated: Outdated,
-    /// Any record may have changed.
+    /// Whether any record may have changed.
     all: bool,
 }
 
@@ -57,19 +58,19 @@ impl LoadLog {
     }
 }
 
-/// The views.
+/// The cached views with their bookkeeping.
 #[derive(Debug)]
 pub(super) struct Content {
     views: LruCache<Uuid, Entry>,
     bytes: usize,
     max_bytes: usize,
-    /// The cluster of each host in a view.
+    /// The cluster of each host that is in a view.
     clusters: BTreeMap<Key, Uuid>,
-    /// Hosts that changed and are in no view. One of them may have joined a cluster.
+    /// Hosts that have changed and are in no view. Any of them may have joined the cluster of a view.
     strays: BTreeSet<Key>,
-    /// The loads in progress, with their clusters.
+    /// The loads in progress, each with its cluster and its log.
     loads: Vec<(Uuid, Weak<LoadLog>)>,
-    /// The last key of the latest check of the feed.
+    /// The last key that the feed has compared, or `None` to start with the first key.
     compared_until: Option<Key>,
 }
 
@@ -86,7 +87,7 @@ impl Content {
         }
     }
 
-    /// Returns the view of a cluster, unless something may have changed.
+    /// Returns the view of a cluster unless a record in it may have changed.
     pub(super) fn current(&mut self, cluster: ClusterId) -> Option<Arc<CurrentView>> {
         if !self.strays.is_empty() {
             return None;
@@ -95,7 +96,7 @@ impl Content {
         entry.outdated.is_empty().then(|| Arc::clone(&entry.view))
     }
 
-    /// Marks what depends on a changed record.
+    /// Marks the parts of views that depend on a changed record as outdated.
     pub(super) fn mark(&mut self, change: &RecordChange) {
         let key = change.key;
         self.loads.retain(|(_, log)| log.strong_count() > 0);
@@ -110,7 +111,8 @@ impl Content {
                 }
                 self.log(|cluster, changes| changes.outdated.settings |= cluster == key.id);
             }
-            // A view has values of all infra-envs of its cluster, and an infra-env can be bound to another cluster.
+            // A view contains settings of all infra-envs of its cluster, and an infra-env can be bound to another
+            // cluster.
             _ => {
                 for (_, entry) in self.views.iter_mut() {
                     entry.outdated.settings = true;
@@ -127,14 +129,14 @@ impl Content {
         });
         let Some(cluster) = self.clusters.get(&key) else { return self.add_stray(key) };
         let Some(entry) = self.views.peek_mut(cluster) else { return self.add_stray(key) };
-        let known = entry.view.host(&key);
-        // The notification of a change that was reported before.
-        if known.is_none_or(|host| host.generation != change.generation) {
+        let viewed = entry.view.host(&key);
+        // A change to the same generation has been reported before.
+        if viewed.is_none_or(|host| host.generation != change.generation) {
             entry.outdated.hosts.insert(key);
         }
     }
 
-    /// Marks a host whose results changed. They have no effect on hosts that are in no view.
+    /// Marks a host with changed validation results as outdated. Results of hosts without a view have no effect.
     fn mark_results(&mut self, host: Key) {
         self.log(|_, changes| {
             changes.outdated.hosts.insert(host);
@@ -144,12 +146,12 @@ impl Content {
         }
     }
 
-    /// Returns the cluster of a host in a view.
+    /// Returns the cluster of a host that is in a view.
     pub(super) fn cluster_of(&self, host: &Key) -> Option<ClusterId> {
         self.clusters.get(host).copied().map(ClusterId)
     }
 
-    /// Adds a host that is in no view, unless no view exists that it could belong to.
+    /// Adds a changed host that is in no view. Does nothing if there are no views.
     fn add_stray(&mut self, host: Key) {
         if self.views.is_empty() {
             return;
@@ -160,7 +162,7 @@ impl Content {
         }
     }
 
-    /// Adds a change to the logs of the loads in progress.
+    /// Adds a change to the logs of all loads in progress.
     fn log(&self, add: impl Fn(Uuid, &mut LoggedChanges)) {
         for (cluster, log) in &self.loads {
             if let Some(log) = log.upgrade() {
@@ -169,12 +171,12 @@ impl Content {
         }
     }
 
-    /// Returns the hosts that are in no view.
+    /// Returns the changed hosts that are in no view.
     pub(super) fn strays(&self) -> Vec<Key> {
         self.strays.iter().copied().collect()
     }
 
-    /// Marks the view of the cluster of a host that was in no view.
+    /// Assigns a stray host to its cluster, and marks the host in the view of the cluster as outdated.
     pub(super) fn place_stray(&mut self, host: Key, cluster: Option<ClusterId>) {
         self.strays.remove(&host);
         if let Some(entry) = cluster.and_then(|cluster| self.views.peek_mut(&cluster.0)) {
@@ -182,8 +184,8 @@ impl Content {
         }
     }
 
-    /// Begins to load the view of a cluster. Returns the log of the changes until the load ends, and the view so far
-    /// with what is outdated in it.
+    /// Begins to load the view of a cluster. Returns a log that collects changes until the load ends. Also returns the
+    /// previous view, if any, with its outdated records.
     pub(super) fn begin_load(
         &mut self,
         cluster: ClusterId,
@@ -194,7 +196,8 @@ impl Content {
         (log, entry.map(|entry| (Arc::clone(&entry.view), entry.outdated.clone())))
     }
 
-    /// Keeps a loaded view, with the changes that were reported during the load. `None`: the cluster does not exist.
+    /// Stores a loaded view, and applies the changes reported during the load. `loaded` is `None` if the cluster does
+    /// not exist.
     pub(super) fn end_load(&mut self, cluster: ClusterId, log: &LoadLog, loaded: Option<Arc<CurrentView>>) {
         self.remove(cluster.0);
         let Some(view) = loaded else { return };
@@ -206,7 +209,8 @@ impl Content {
         for host in view.hosts() {
             self.clusters.insert(host.key, cluster.0);
         }
-        // A host that changed during the load may have joined another cluster, or this one after its hosts were read.
+        // A host that changed during the load may have joined another cluster, or may have joined this one after its
+        // hosts were read.
         let (known, others): (BTreeSet<_>, _) =
             outdated.hosts.into_iter().partition(|host| self.clusters.get(host) == Some(&cluster.0));
         let outdated = Outdated { hosts: known, settings: outdated.settings };
@@ -221,7 +225,6 @@ impl Content {
         }
     }
 
-    /// Discards the view of a cluster.
     pub(super) fn discard(&mut self, cluster: ClusterId) {
         self.remove(cluster.0);
     }
@@ -231,7 +234,7 @@ impl Content {
         self.forget(removed);
     }
 
-    /// Accounts for a view that has left.
+    /// Subtracts the size of a removed view, and removes its hosts from `clusters`.
     fn forget(&mut self, removed: Option<(Uuid, Entry)>) {
         let Some((cluster, entry)) = removed else { return };
         self.bytes = self.bytes.saturating_sub(entry.view.len());
@@ -250,7 +253,7 @@ impl Content {
         self.log(|_, changes| changes.all = true);
     }
 
-    /// Returns the next records to compare with the database, in the order of their keys.
+    /// Returns the next records for the feed to compare with the database, in key order.
     pub(super) fn next_compared(&mut self) -> Vec<(Key, i64)> {
         let after = self.compared_until;
         let mut next: Vec<_> =
@@ -267,7 +270,7 @@ impl Content {
     }
 }
 
-/// Returns the records of a view with their generations.
+/// Returns the keys and generations of the records in a view.
 fn of_view(cluster: Uuid, view: &CurrentView) -> impl Iterator<Item = (Key, i64)> {
     let cluster = Key { kind: Kind::Cluster, parent: None, id: cluster };
     let hosts = view.hosts().iter().map(|host| (host.key, host.generation));

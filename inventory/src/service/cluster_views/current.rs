@@ -1,4 +1,4 @@
-//! The view of a cluster at one time.
+//! The view of a cluster: the cluster with the facts about all its hosts at one time.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -10,29 +10,29 @@ use uuid::Uuid;
 use crate::host::stored_results::AssessmentResults;
 use crate::store::{Contact, Feed, Key};
 
-/// How long a view is valid while changes of other processes are not reported.
+/// How long a view is valid while the feed does not report the changes of other processes.
 const FRESH: Duration = Duration::from_millis(500);
 
-/// A host of a view.
+/// A host in a view.
 #[derive(Clone, Debug)]
 pub(crate) struct ViewedHost {
-    /// Key of its record.
+    /// Key of the host's record.
     pub(crate) key: Key,
-    /// Generation of its record.
+    /// Generation of the host's record.
     pub(crate) generation: i64,
-    /// Its status text.
+    /// Status info of the host, as shown to users.
     pub(crate) status_info: Box<str>,
-    /// The reason why its last inventory report was refused. `None`: it was accepted.
+    /// The reason why the service refused the last inventory report. `None` if it was accepted.
     pub(crate) refusal: Option<Box<str>>,
-    /// The facts.
+    /// The facts about the host that rules read.
     pub(crate) view: Arc<HostView>,
-    /// The stored results of its assessment. `None`: no results are stored in the version of this release.
+    /// The stored results of the host's last assessment. `None` if no results are stored in the format of this release.
     pub(crate) results: Option<Arc<AssessmentResults>>,
 }
 
 impl ViewedHost {
     fn len(&self) -> usize {
-        // Results have a few numbers and short texts for each validation.
+        // Results contain a few numbers and short texts for each validation.
         const RESULTS: usize = 2048;
         size_of::<Self>() + size_of::<HostView>() + self.view.summary.memory_len() + RESULTS
     }
@@ -42,36 +42,35 @@ impl ViewedHost {
 #[derive(Debug)]
 pub(super) struct ViewedCluster {
     pub(super) settings: Arc<ClusterSettings>,
-    /// Generation of its record.
+    /// Generation of the cluster's record.
     pub(super) generation: i64,
-    /// Number of times that a host joined or left the cluster, read before its hosts.
+    /// Number of times that hosts have joined or left the cluster. Read before the hosts.
     pub(super) membership: i64,
 }
 
-/// Returns the position of a host in a view: by id, then by infra-env.
+/// Returns the sort key of a host in a view: its id, then its infra-env.
 pub(super) fn order_of(host: &Key) -> (Uuid, Option<Uuid>) {
     (host.id, host.parent)
 }
 
-/// A cluster with its hosts, and the generations of the records that it was made from.
+/// A cluster with its hosts, and the generations of the records they were read from.
 #[derive(Debug)]
 pub(crate) struct CurrentView {
     view: Arc<ClusterView>,
-    /// Generation of the cluster's record.
     cluster_generation: i64,
-    /// Membership of the cluster, read before its hosts.
+    /// Number of times that hosts have joined or left the cluster. Read before the hosts.
     membership: i64,
-    /// The hosts, in the order of the view.
+    /// The hosts, in the order of [`order_of`].
     hosts: Vec<ViewedHost>,
     targets: OnceLock<ConnectivityTargets>,
     read_at: Instant,
-    /// The connection of the feed that was listening at that time.
+    /// The [number](Feed::listening_since) of the feed's connection at `read_at`.
     listening_since: u64,
 }
 
 impl CurrentView {
-    /// Returns the view of a cluster with the generation of its record and its membership. `read` is the time before the first read, and
-    /// the connection of the feed that was listening then.
+    /// Returns the view of a cluster and its hosts. `read_at` is the time before the first read, and `listening_since`
+    /// the number of the feed's connection at that time.
     pub(super) fn new(
         ViewedCluster { settings: cluster, generation: cluster_generation, membership }: ViewedCluster,
         mut hosts: Vec<ViewedHost>,
@@ -91,33 +90,33 @@ impl CurrentView {
         }
     }
 
-    /// Returns the facts.
+    /// Returns the facts about the cluster and its hosts.
     pub(crate) fn facts(&self) -> &Arc<ClusterView> {
         &self.view
     }
 
-    /// Returns the generation of the cluster's record.
     pub(crate) fn cluster_generation(&self) -> i64 {
         self.cluster_generation
     }
 
-    /// Returns the membership of the cluster: the number of times that a host joined or left it, read before its hosts.
+    /// Returns the number of times that hosts have joined or left the cluster. It was read before the hosts.
     pub(crate) fn membership(&self) -> i64 {
         self.membership
     }
 
-    /// Returns the hosts, by id.
+    /// Returns the hosts, sorted by id.
     pub(crate) fn hosts(&self) -> &[ViewedHost] {
         &self.hosts
     }
 
-    /// Returns a host of the cluster.
+    /// Returns a host of the cluster by its key.
     pub(crate) fn host(&self, key: &Key) -> Option<&ViewedHost> {
-        let found = self.hosts.binary_search_by_key(&order_of(key), |host| order_of(&host.key));
-        found.ok().and_then(|index| self.hosts.get(index))
+        let position = self.hosts.binary_search_by_key(&order_of(key), |host| order_of(&host.key));
+        position.ok().and_then(|index| self.hosts.get(index))
     }
 
-    /// Returns the hosts whose connectivity the others check. They are listed when the first agent asks for them.
+    /// Returns the hosts to which the other hosts check their connectivity. The list is built when the first agent
+    /// needs it.
     pub(crate) fn targets(&self) -> &ConnectivityTargets {
         self.targets.get_or_init(|| {
             ConnectivityTargets::new(&self.view.hosts).unwrap_or_else(|error| {
@@ -128,7 +127,7 @@ impl CurrentView {
         })
     }
 
-    /// Returns `true` if the changes of its records have been reported since it was read.
+    /// Returns `true` if the feed has reported all changes of the view's records since they were read.
     pub(super) fn is_followed(&self, feed: &Feed) -> bool {
         match feed.contact() {
             Contact::Connected => self.listening_since == feed.listening_since(),
@@ -137,7 +136,7 @@ impl CurrentView {
         }
     }
 
-    /// Returns its size in bytes, about.
+    /// Returns the approximate size of the view in bytes.
     pub(super) fn len(&self) -> usize {
         self.hosts.iter().map(ViewedHost::len).fold(size_of::<Self>(), usize::saturating_add)
     }

@@ -1,4 +1,4 @@
-//! Reads the records of a view.
+//! Reads the records of a view from the database.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,13 +24,13 @@ use crate::store::{
     Filter, Key, Kind, PageQuery, Record as _, Records, ReportKind, ReportKinds, Reports, StoreError, Stored,
 };
 
-/// Reads the cluster of a host; `None` if it has none, or if the host does not exist or is deleted.
+/// Reads the cluster of a host. Returns `None` if the host has no cluster, does not exist, or is deleted.
 pub(super) async fn cluster_of(records: &Records, host: Key) -> Result<Option<ClusterId>, Error> {
-    let found = records.find::<HostRecord>(host.parent, host.id).await?;
-    Ok(found.filter(|host| host.record.deleted_at.is_none()).and_then(|host| host.record.cluster_id))
+    let stored = records.find::<HostRecord>(host.parent, host.id).await?;
+    Ok(stored.filter(|host| host.record.deleted_at.is_none()).and_then(|host| host.record.cluster_id))
 }
 
-/// Reads the whole view of a cluster; `None` if the cluster does not exist or is deleted.
+/// Reads the complete view of a cluster. Returns `None` if the cluster does not exist or is deleted.
 pub(super) async fn full(records: &Records, cluster: ClusterId) -> Result<Option<CurrentView>, Error> {
     let (listening_since, read_at) = (records.store().feed().listening_since(), Instant::now());
     let membership = records.membership(cluster.0).await?;
@@ -49,7 +49,7 @@ pub(super) async fn full(records: &Records, cluster: ClusterId) -> Result<Option
     )))
 }
 
-/// Reads the outdated records of a view again; `None` if the cluster does not exist any more.
+/// Reads only the outdated records of a view again. Returns `None` if the cluster no longer exists.
 pub(super) async fn refresh(
     records: &Records,
     before: &CurrentView,
@@ -74,7 +74,7 @@ pub(super) async fn refresh(
         hosts,
         (read_at, listening_since),
     );
-    // A host has joined or left at another replica, which is not reported yet.
+    // If the numbers differ, another replica has added or removed a host, and the feed has not yet reported it.
     if membership.checked_sub(before.membership()) != changed_members(before, &view) {
         return full(records, cluster).await;
     }
@@ -89,7 +89,7 @@ fn changed_members(before: &CurrentView, after: &CurrentView) -> Option<i64> {
     i64::try_from(missing(before, after).checked_add(missing(after, before))?).ok()
 }
 
-/// Reads a host of a cluster; `None` if it does not exist or has left the cluster.
+/// Reads a host of a cluster. Returns `None` if the host does not exist or has left the cluster.
 async fn read_host(
     records: &Records,
     key: Key,
@@ -99,15 +99,15 @@ async fn read_host(
     if host.record.deleted_at.is_some() || host.record.cluster_id != Some(cluster) {
         return Ok(None);
     }
-    // If the host changes between the two reads, it is marked again.
+    // If the host changes between the two reads, the feed marks it as outdated again.
     let (record, reports) = records.with_reports(host.record, ASSESSED).await?;
     viewed(records, Stored { record, ..host }, &reports).await.map(Some)
 }
 
-/// Why a host cannot be read.
+/// Why a host could not be read.
 #[derive(Debug)]
 enum HostFailure {
-    /// Its record or one of its reports is damaged, which was logged.
+    /// The record or one of its reports is damaged. The error has been logged.
     Damaged,
     Store(StoreError),
 }
@@ -126,13 +126,13 @@ impl From<StoreError> for HostFailure {
 }
 
 impl HostFailure {
-    /// Returns the failure for a report that is damaged. The error has been logged.
+    /// Returns the failure for a damaged report, whose error has already been logged.
     fn of_report(_: Error) -> Self {
         Self::Damaged
     }
 }
 
-/// Returns `None` for a damaged host. It must not keep the other hosts of its cluster from their steps.
+/// Returns `None` for a damaged host, so that the other hosts of its cluster still get their steps.
 fn unless_damaged<T>(read: Result<T, HostFailure>) -> Result<Option<T>, Error> {
     match read {
         Ok(read) => Ok(Some(read)),
@@ -141,7 +141,8 @@ fn unless_damaged<T>(read: Result<T, HostFailure>) -> Result<Option<T>, Error> {
     }
 }
 
-/// Reads the settings of a cluster, with those of its infra-envs, and the generation of its record.
+/// Reads the settings of a cluster, including the settings of its infra-envs, and the generation of the cluster's
+/// record.
 async fn settings(
     records: &Records,
     cluster: ClusterId,
@@ -156,7 +157,8 @@ async fn settings(
     Ok(Some((Arc::new(cluster_settings(&stored.record, &infra_envs)?), stored.generation)))
 }
 
-/// Returns a host of a view. If its summary is missing or of another version, it is made from the stored reports.
+/// Converts a stored host for a view. If its summary is missing or has another version, rebuilds the summary from the
+/// stored reports.
 async fn viewed(
     records: &Records,
     host: Stored<HostRecord>,
@@ -168,7 +170,7 @@ async fn viewed(
     let summary = match stored_summary(&record, reports).map_err(HostFailure::of_report)? {
         StoredSummary::Current(summary) => *summary,
         StoredSummary::Missing | StoredSummary::Newer => {
-            // If the host has changed since it was read, it is marked again.
+            // If the host has changed since it was read, the feed marks it as outdated again.
             let (record, reports) =
                 records.with_reports(record.clone(), ReportKinds::new(ReportKind::ALL)).await?;
             rebuild(&record, &reports).map_err(HostFailure::of_report)?

@@ -1,7 +1,7 @@
-//! Clusters with the facts about their hosts, in memory.
+//! A cache of clusters with the facts about their hosts.
 //!
-//! Steps, validations and roles depend on all hosts of a cluster. A [`CurrentView`] has them in the form that rules read.
-//! It is made once and kept until the feed reports a change: then only the records that changed are read again.
+//! Steps, validations and roles depend on all hosts of a cluster. A [`CurrentView`] contains these facts in the form
+//! that rules need. It is built once. When the feed reports a change, only the changed records are read again.
 
 mod content;
 mod current;
@@ -22,20 +22,20 @@ use crate::error::Error;
 use crate::id::ClusterId;
 use crate::store::{Feed, FeedCache, Key, Kind, RecordChange, Records};
 
-/// Maximum number of large clusters whose limits are remembered.
+/// Maximum number of large clusters whose limits on connectivity checks are remembered.
 const MAX_THROTTLES: NonZero<usize> = NonZero::new(256).unwrap();
 
-/// Number of locks for loading views. Clusters share them.
+/// Number of locks for loading views. Several clusters can share a lock.
 const TURNS: usize = 64;
 
-/// The views of the clusters that were used last, up to a size in bytes.
+/// A cache of cluster views, limited by their total size. Drops the least recently used views first.
 #[derive(Debug)]
 pub(crate) struct ClusterViews {
     shared: Arc<SharedViews>,
-    /// The limits on connectivity checks in large clusters.
+    /// Limits on connectivity checks in large clusters.
     throttles: Mutex<LruCache<ClusterId, ConnectivityThrottle>>,
     turns: Vec<tokio::sync::Mutex<()>>,
-    /// Whose turn it is to find the clusters of hosts that are in no view.
+    /// Held while the clusters of changed hosts without a view are looked up.
     stray_turn: tokio::sync::Mutex<()>,
 }
 
@@ -45,7 +45,7 @@ struct SharedViews(Mutex<Content>);
 impl SharedViews {
     fn with_content<T>(&self, use_it: impl FnOnce(&mut Content) -> T) -> T {
         let mut content = self.0.lock().unwrap_or_else(|poisoned| {
-            // A panic may have left the content half-changed. The views are loaded again.
+            // A panic may have left the content inconsistent. The views are loaded again.
             let mut content = poisoned.into_inner();
             content.drop_all();
             self.0.clear_poison();
@@ -72,7 +72,7 @@ impl FeedCache for SharedViews {
 }
 
 impl ClusterViews {
-    /// Returns a cache of views that the feed of a store keeps current.
+    /// Returns a cache of views that `feed` keeps current.
     pub(crate) fn on_feed(feed: &Feed) -> Self {
         Self::with_max_bytes(feed, content::MAX_BYTES)
     }
@@ -86,7 +86,7 @@ impl ClusterViews {
         Self { shared, throttles, turns, stray_turn: tokio::sync::Mutex::default() }
     }
 
-    /// Returns the current view of a cluster; `None` if the cluster does not exist or is deleted.
+    /// Returns the current view of a cluster. Returns `None` if the cluster does not exist or is deleted.
     ///
     /// # Errors
     ///
@@ -116,18 +116,19 @@ impl ClusterViews {
         Ok(loaded)
     }
 
-    /// Discards the view of a cluster, because it is older than the database. The next one is read as a whole.
+    /// Discards the view of a cluster because it is older than the database. The next load reads all records.
     pub(crate) fn discard(&self, cluster: ClusterId) {
         self.shared.with_content(|content| content.discard(cluster));
     }
 
-    /// Returns the view of a cluster if it is in memory and current.
+    /// Returns the cached view of a cluster if it is current.
     fn current(&self, cluster: ClusterId, feed: &Feed) -> Option<Arc<CurrentView>> {
         let view = self.shared.with_content(|content| content.current(cluster))?;
         view.is_followed(feed).then_some(view)
     }
 
-    /// Returns `true` if a host that checks in may check its connectivity now. In large clusters, hosts do it in turn.
+    /// Returns `true` if a host that is checking in may check its connectivity now. In large clusters, hosts take
+    /// turns.
     pub(crate) fn may_check(&self, view: &CurrentView, host: &HostView, now: DateTime<Utc>) -> bool {
         let checks =
             matches!(host.status, HostStatus::Insufficient | HostStatus::PendingForInput | HostStatus::Known);
@@ -140,7 +141,7 @@ impl ClusterViews {
         throttle.may_check(host.id, u64::try_from(now.timestamp()).unwrap_or_default())
     }
 
-    /// Returns the cluster of a host, if a view in memory has it.
+    /// Returns the cluster of a host that is in a cached view.
     pub(crate) fn known_cluster(&self, host: &Key) -> Option<ClusterId> {
         self.shared.with_content(|content| content.cluster_of(host))
     }
@@ -150,7 +151,7 @@ impl ClusterViews {
         self.turns.get(index).unwrap_or(&self.stray_turn)
     }
 
-    /// Finds the clusters of the hosts that changed and are in no view, and marks their views.
+    /// Looks up the clusters of changed hosts that are in no view, and marks the hosts in the views of these clusters.
     async fn find_strays(&self, records: &Records) -> Result<(), Error> {
         let _turn = self.stray_turn.lock().await;
         for host in self.shared.with_content(|content| content.strays()) {

@@ -12,7 +12,7 @@ use crate::service::hosts::recent_replies::ReplyDigest;
 use crate::service::hosts::registration::Registration;
 use crate::service::test_inventory::{PULL_SECRET, TestInventory, infra_env_params};
 
-/// A cluster with an infra-env.
+/// An inventory with a cluster and an infra-env.
 struct Site {
     test: TestInventory,
     cluster: ClusterId,
@@ -157,7 +157,7 @@ async fn refreshed_view_has_hosts_that_joined_or_left_without_a_report() {
     let joined = site.add_host().await;
     site.inventory().deregister_host(leaving, None).await.unwrap();
     site.report(known, "known").await;
-    // As if another replica had made these changes, and only the last one had been reported.
+    // Simulates that another replica made these changes and the feed has reported only the last one.
     let outdated = content::Outdated { hosts: [known.record_key()].into(), settings: false };
     let records = site.inventory().records();
     let after = load::refresh(records, &before, &outdated).await.unwrap().unwrap();

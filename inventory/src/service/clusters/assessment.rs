@@ -1,10 +1,10 @@
-//! Assessments of clusters: the machine networks, roles, validations and statuses of a cluster and its hosts.
+//! Assesses clusters: determines the machine networks, roles, validations and statuses of a cluster and its hosts.
 //!
-//! An assessment reads the [current view](crate::service::cluster_views) of the cluster. One commit writes everything
-//! that changed, with its events. It does not require that the whole view is unchanged. It requires the generations of
-//! the cluster, of its assessment record and of the hosts to write, and the membership of the cluster. Therefore an older
-//! assessment never overwrites a newer one, and concurrent assessments are harmless. A host that changes during an
-//! assessment keeps its status until the next assessment.
+//! An assessment reads the [current view](crate::service::cluster_views) of the cluster, and writes everything that has
+//! changed, with its events, in one commit. The commit does not require that the whole view is unchanged. It requires
+//! the generations of the cluster, of its assessment record and of the hosts to write, and the membership of the
+//! cluster. So an older assessment never overwrites a newer one, and concurrent assessments are harmless. A host that
+//! changes during an assessment keeps its status until the next assessment.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -29,31 +29,31 @@ use crate::journal::Journal;
 use crate::service::cluster_views::{CurrentView, ViewedHost};
 use crate::store::{Change, Key, ReadSet, Reader as _, Record, StoreError, Stored};
 
-/// Maximum time that the response to a user's change waits for the assessment.
+/// Maximum time that the response to a user's change waits for an assessment.
 const RESPONSE_TIME: Duration = Duration::from_secs(1);
 
-/// Maximum number of hosts of a cluster that is assessed on a thread that serves requests, which takes about a
-/// millisecond.
+/// Maximum number of hosts for an assessment on a thread that serves requests, which takes about a millisecond. Larger
+/// clusters are assessed in the background.
 const SMALL_CLUSTER: usize = 32;
 
-/// Maximum number of attempts while changes of another replica are not reported to this one.
+/// Maximum number of attempts while the feed does not yet report the changes of another replica.
 const MAX_ATTEMPTS: usize = 10;
-/// Pause between two of these attempts.
+/// Pause between these attempts.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// The work of one assessment.
+/// The result of one assessment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AssessmentWork {
-    /// Number of hosts that were written, with their results.
+    /// Number of hosts whose record or validation results were written.
     pub(crate) hosts: usize,
-    /// Whether anything was written.
     pub(crate) has_written: bool,
-    /// Whether the cluster must be assessed again, because something has changed in the meantime.
+    /// Whether the cluster must be assessed again, because a record changed during the assessment.
     pub(crate) is_outdated: bool,
 }
 
 impl Inventory {
-    /// Assesses a cluster, and stores what changed. Writes nothing if the last assessment saw the same records.
+    /// Assesses a cluster and stores what has changed. Writes nothing if the last assessment was based on the same
+    /// records.
     ///
     /// # Errors
     ///
@@ -70,21 +70,21 @@ impl Inventory {
         Err(StoreError::Contended.into())
     }
 
-    /// Assesses a cluster after the change of a user, so that the response shows the result. If that fails or takes too
-    /// long, the change has still succeeded: the cluster stays marked for the task.
+    /// Assesses a cluster after a user's change, so that the response shows the result. If the assessment fails or
+    /// takes too long, the change has still succeeded, and a background task assesses the cluster later.
     pub(crate) async fn assess_for_response(&self, cluster: ClusterId) {
         self.read_assessed::<ClusterRecord>(cluster, None, cluster.0).await;
     }
 
-    /// Assesses a cluster after its change, and returns the assessed cluster: `changed` if the assessment fails or takes
+    /// Assesses a cluster after its change. Returns the assessed cluster, or `changed` if the assessment fails or takes
     /// too long.
     pub(crate) async fn assessed_cluster(&self, changed: ClusterRecord) -> ClusterRecord {
         let record = self.read_assessed::<ClusterRecord>(changed.id, None, changed.id.0).await;
         record.filter(|record| !record.is_deleted()).unwrap_or(changed)
     }
 
-    /// Assesses the cluster of a host after the change of the host, and returns the assessed host: `changed` if the
-    /// assessment fails or takes too long.
+    /// Assesses the cluster of a changed host. Returns the assessed host, or `changed` if the assessment fails or takes
+    /// too long.
     pub(crate) async fn assessed_host(&self, changed: HostRecord) -> HostRecord {
         let Some(cluster) = changed.cluster_id else { return changed };
         let record =
@@ -92,7 +92,7 @@ impl Inventory {
         record.filter(|record| record.deleted_at.is_none()).unwrap_or(changed)
     }
 
-    /// Assesses a cluster and reads a record after that, in a bounded time. A failure is logged.
+    /// Assesses a cluster and then reads a record, both within [`RESPONSE_TIME`]. A failure is only logged.
     async fn read_assessed<R: Record>(
         &self,
         cluster: ClusterId,
@@ -118,7 +118,8 @@ impl Inventory {
         }
     }
 
-    /// Returns the results of the last assessment of a cluster; empty ones if it was not assessed yet.
+    /// Returns the validation results of a cluster's last assessment. They are empty if the cluster has not been
+    /// assessed yet.
     ///
     /// # Errors
     ///
@@ -133,7 +134,7 @@ impl Inventory {
         Ok(cached.map(|cached| cached.record().results.clone()).unwrap_or_default())
     }
 
-    /// Returns the cluster of a host; `None` if it has none or does not exist.
+    /// Returns the cluster of a host. Returns `None` if the host has no cluster, is deleted, or does not exist.
     ///
     /// # Errors
     ///
@@ -157,12 +158,12 @@ impl Inventory {
             |is_outdated| (Change::new(), AssessmentWork { is_outdated, ..AssessmentWork::default() });
         let assessed = reads.find::<AssessmentRecord>(None, cluster.0).await?;
         let Some(view) = self.view_with_all_members(cluster).await? else { return Ok(nothing(false)) };
-        let seen = seen_state(&view, self.assessment_basis(), |host| host.generation);
-        if assessed.as_ref().is_some_and(|assessed| *assessed.record.seen() == seen) {
+        let state = seen_state(&view, self.assessment_basis(), |host| host.generation);
+        if assessed.as_ref().is_some_and(|assessed| *assessed.record.seen() == state) {
             return Ok(nothing(false));
         }
-        // Another replica has seen changes that are not reported to this one yet.
-        if assessed.as_ref().is_some_and(|assessed| seen.is_older_than(assessed.record.seen())) {
+        // Another replica has assessed changes that the feed has not yet reported to this replica.
+        if assessed.as_ref().is_some_and(|assessed| state.is_older_than(assessed.record.seen())) {
             self.cluster_views().discard(cluster);
             return Ok(nothing(true));
         }
@@ -180,20 +181,20 @@ impl Inventory {
         plan.finish()
     }
 
-    /// Returns the current view of a cluster. It has all hosts that have joined the cluster.
+    /// Returns the current view of a cluster, including all hosts that have joined the cluster.
     async fn view_with_all_members(&self, cluster: ClusterId) -> Result<Option<Arc<CurrentView>>, Error> {
         let view = self.cluster_view(Some(cluster)).await?;
         let Some(view) = view else { return Ok(None) };
         if view.membership() == self.records().membership(cluster.0).await? {
             return Ok(Some(view));
         }
-        // Another replica has added a host, which is not reported to this one yet.
+        // Another replica has added or removed a host, and the feed has not yet reported it.
         self.cluster_views().discard(cluster);
         self.cluster_view(Some(cluster)).await
     }
 
-    /// Returns the version of the base image of an infra-env, if it names one. Damaged data, such as a host whose
-    /// infra-env does not exist, must not stop the assessment of the other hosts.
+    /// Returns the version of an infra-env's base image, if it is known. Damaged data, such as a host whose infra-env
+    /// does not exist, must not prevent the assessment of the other hosts.
     async fn known_image_version(&self, infra_env: InfraEnvId) -> Result<Option<Version>, Error> {
         match self.image_version(infra_env).await {
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -235,13 +236,13 @@ impl Inventory {
     }
 }
 
-/// The commit of an assessment.
+/// Collects the writes of an assessment for its commit.
 struct AssessmentPlan<'a> {
     inventory: &'a Inventory,
     view: &'a CurrentView,
     change: Change,
     journal: Journal,
-    /// For each host of the view, its generation after the commit. `None`: the host has changed in the meantime.
+    /// The generation of each host of the view after the commit. `None` if the host has changed during the assessment.
     generations: Vec<Option<i64>>,
     hosts: usize,
 }
@@ -252,7 +253,7 @@ impl<'a> AssessmentPlan<'a> {
         Self { inventory, view, change, journal, generations: Vec::new(), hosts: 0 }
     }
 
-    /// Adds the hosts that change.
+    /// Adds the hosts that the assessment changes.
     async fn add_hosts(&mut self, reads: &ReadSet, hosts: &HostsAssessment) -> Result<(), Error> {
         for (viewed, assessed) in self.view.hosts().iter().zip(&hosts.hosts) {
             let conclusion = HostConclusion::new(viewed, assessed);
@@ -260,7 +261,7 @@ impl<'a> AssessmentPlan<'a> {
                 self.generations.push(Some(viewed.generation));
                 continue;
             }
-            // The commit requires the generation of the record that is read here.
+            // The commit requires that the record still has the generation read here.
             let stored = reads.find::<HostRecord>(viewed.key.parent, viewed.key.id).await?;
             let Some(stored) = stored.filter(|stored| stored.generation == viewed.generation) else {
                 self.generations.push(None);
@@ -273,7 +274,7 @@ impl<'a> AssessmentPlan<'a> {
         Ok(())
     }
 
-    /// Adds the cluster and its assessment record.
+    /// Adds the assessment record, and the cluster if it changes.
     fn add_cluster(
         &mut self,
         stored: Stored<ClusterRecord>,
@@ -308,8 +309,8 @@ impl<'a> AssessmentPlan<'a> {
             self.change.replace(&record, stored.generation)?;
             generation = generation.saturating_add(1);
         }
-        let seen = self.seen_after(generation);
-        let assessment = AssessmentRecord::new(id, seen, results);
+        let state = self.seen_after(generation);
+        let assessment = AssessmentRecord::new(id, state, results);
         match &before {
             Some(before) => drop(self.change.replace(&assessment, before.generation)?),
             None => self.change.insert(&assessment)?,
@@ -318,10 +319,12 @@ impl<'a> AssessmentPlan<'a> {
         Ok(())
     }
 
-    /// Returns the state of the cluster after the commit. A host that has changed in the meantime was seen before that.
+    /// Returns the state on which the assessment is based, with the generations after the commit. If a host has changed
+    /// during the assessment, its older generation is used.
     fn seen_after(&self, cluster_generation: i64) -> SeenState {
-        let written = self.generations.iter().zip(self.view.hosts());
-        let hosts: Vec<_> = written.map(|(written, viewed)| written.unwrap_or(viewed.generation)).collect();
+        let generations = self.generations.iter().zip(self.view.hosts());
+        let hosts: Vec<_> =
+            generations.map(|(generation, viewed)| generation.unwrap_or(viewed.generation)).collect();
         let basis = self.inventory.assessment_basis();
         SeenState::new(cluster_generation, self.view.membership(), &hosts, basis)
     }
@@ -333,7 +336,7 @@ impl<'a> AssessmentPlan<'a> {
     }
 }
 
-/// Returns what an assessment of a view sees.
+/// Returns the state on which an assessment of this view is based.
 fn seen_state(view: &CurrentView, basis: &str, generation: impl Fn(&ViewedHost) -> i64) -> SeenState {
     let hosts: Vec<_> = view.hosts().iter().map(generation).collect();
     SeenState::new(view.cluster_generation(), view.membership(), &hosts, basis)

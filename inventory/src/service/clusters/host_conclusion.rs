@@ -1,4 +1,4 @@
-//! The changes of one host that follow from the assessment of its cluster.
+//! The changes to one host that result from the assessment of its cluster.
 
 use rules::assessment::AssessedHost;
 use rules::disk::reasons_in_report;
@@ -14,7 +14,7 @@ use crate::journal::Journal;
 use crate::service::cluster_views::ViewedHost;
 use crate::store::{Change, Stored};
 
-/// The parts of a host that an assessment changes.
+/// The parts of a host that an assessment changes. Unchanged parts are `None`.
 #[derive(Debug)]
 pub(crate) struct HostConclusion<'a> {
     viewed: &'a ViewedHost,
@@ -38,7 +38,7 @@ impl<'a> HostConclusion<'a> {
         }
     }
 
-    /// Returns `true` if something changes.
+    /// Returns `true` if the record or the validation results of the host change.
     pub(crate) fn is_change(&self) -> bool {
         self.changes_record() || self.results.is_some()
     }
@@ -47,8 +47,8 @@ impl<'a> HostConclusion<'a> {
         self.suggested_role.is_some() || self.transition.is_some()
     }
 
-    /// Adds the host and its results to a change, with their events. `stored` is the host at the generation of the view.
-    /// Returns its generation after the change.
+    /// Adds the writes of the host and its results to a change, with their events. `stored` must have the generation in
+    /// the view. Returns the generation of the host after the change.
     pub(crate) fn write(
         self,
         stored: Stored<HostRecord>,
@@ -79,8 +79,8 @@ impl<'a> HostConclusion<'a> {
     }
 }
 
-/// Returns the transition of a host if it changes the status or its text. The text ends with the
-/// parts of the reports that exceed a limit.
+/// Returns the transition of a host if it changes the status or the status info. The status info ends with the parts of
+/// the host's reports that exceed a limit.
 fn changed_transition(viewed: &ViewedHost, assessed: &AssessedHost) -> Option<Transition> {
     let transition = assessed.transition.clone()?;
     let transition = refused_report::with_reason(viewed.refusal.as_deref(), transition);

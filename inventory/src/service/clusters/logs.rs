@@ -1,4 +1,4 @@
-//! Stores the state of the logs of cluster controllers.
+//! Records the state of log uploads by the controllers of clusters.
 
 use super::queries::stored_cluster;
 use crate::Inventory;
@@ -11,7 +11,7 @@ use crate::request_id::RequestId;
 use crate::store::{Change, ReadSet};
 
 impl Inventory {
-    /// Sets the state of the log upload of a cluster's controller.
+    /// Records the state of the log upload by a cluster's controller.
     ///
     /// # Errors
     ///
@@ -31,7 +31,7 @@ impl Inventory {
         .await
     }
 
-    /// Records that logs of a cluster's controller were uploaded.
+    /// Records that the controller of a cluster has uploaded logs.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Operations on clusters.
+//! Operations on clusters: registration, reading, changes, deletion and assessment.
 
 pub(crate) mod assessment;
 mod host_conclusion;

@@ -1,4 +1,4 @@
-//! Reads clusters: one by its id, or those that a query selects.
+//! Reads single clusters by id, and lists of clusters.
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -11,16 +11,16 @@ use crate::error::Error;
 use crate::id::ClusterId;
 use crate::store::{Filter, Kind, ListRange, PageQuery, Reader, Stored, part_of_list};
 
-/// Selects clusters. The default selects all that are not deleted.
+/// Selects clusters to list. By default, all clusters that are not deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterQuery {
-    /// Only the installed cluster that itself uses this id.
+    /// Restricts the list to the installed cluster that reports this id in its `ClusterVersion` resource.
     pub openshift_cluster_id: Option<Uuid>,
-    /// Only clusters of this user.
+    /// Restricts the list to clusters of this user.
     pub owner: Option<String>,
-    /// Also deleted clusters.
+    /// Whether deleted clusters are also listed.
     pub deleted: bool,
-    /// The part of the list.
+    /// The range of the list to return.
     pub range: ListRange,
 }
 
@@ -36,13 +36,13 @@ impl ClusterQuery {
     }
 }
 
-/// Returns a cluster with its generation; `None` if it does not exist or is deleted.
+/// Returns a cluster with its generation. Returns `None` if the cluster does not exist or is deleted.
 pub(crate) async fn find_cluster(
     reader: &impl Reader,
     id: ClusterId,
 ) -> Result<Option<Stored<ClusterRecord>>, Error> {
-    let found: Option<Stored<ClusterRecord>> = reader.find(None, id.0).await?;
-    Ok(found.filter(|stored| !stored.record.is_deleted()))
+    let cluster: Option<Stored<ClusterRecord>> = reader.find(None, id.0).await?;
+    Ok(cluster.filter(|stored| !stored.record.is_deleted()))
 }
 
 /// Returns a cluster that is not deleted, with its generation.
@@ -76,16 +76,16 @@ impl Inventory {
     ///
     /// # Errors
     ///
-    /// Returns an error if no such cluster is stored.
+    /// Returns an error if the cluster does not exist, or has been removed after its deletion.
     pub fn cluster_or_deleted(&self, id: ClusterId) -> BoxFuture<'_, Result<ClusterRecord, Error>> {
         Box::pin(async move {
-            let found: Option<Stored<ClusterRecord>> = self.records().find(None, id.0).await?;
-            Ok(found.ok_or_else(Error::record_not_found)?.record)
+            let cluster: Option<Stored<ClusterRecord>> = self.records().find(None, id.0).await?;
+            Ok(cluster.ok_or_else(Error::record_not_found)?.record)
         })
     }
 
-    /// Returns the clusters that a query selects, in the order of their creation. They are read page by page while the
-    /// caller reads the stream.
+    /// Returns the selected clusters in the order of their creation. The stream reads page by page, as the caller
+    /// consumes it.
     pub fn clusters(&self, query: ClusterQuery) -> BoxStream<'static, Result<ClusterRecord, Error>> {
         let filter = Filter::all(Kind::Cluster);
         let filter = if query.deleted { filter.with_deleted() } else { filter };
@@ -93,7 +93,7 @@ impl Inventory {
             let records = self.records().stream_with_reports::<ClusterRecord>(pages);
             records.map_ok(|(stored, _)| stored.record).map_err(Error::from)
         };
-        // Only a part of all clusters can be selected in the database.
+        // The database can only apply a range to an unfiltered list.
         if query.selects_all() {
             return records(PageQuery::first(filter).in_range(query.range)).boxed();
         }

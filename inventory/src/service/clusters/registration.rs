@@ -15,11 +15,11 @@ use crate::service::hosts::release::release_hosts;
 use crate::store::{Change, ReadSet};
 
 impl Inventory {
-    /// Registers a cluster that will be installed.
+    /// Registers a new cluster to install.
     ///
     /// # Errors
     ///
-    /// Returns an error if a value is refused, or if no release has the version.
+    /// Returns an error if a value is invalid, or if no release has the requested version.
     pub fn register_cluster(
         &self,
         params: ClusterCreateParams,
@@ -33,11 +33,11 @@ impl Inventory {
         })
     }
 
-    /// Adds an existing cluster.
+    /// Imports an existing cluster, so that hosts can be added to it.
     ///
     /// # Errors
     ///
-    /// Returns an error if a value is refused.
+    /// Returns an error if a value is invalid.
     pub fn import_cluster(
         &self,
         params: ClusterImportParams,
@@ -49,11 +49,11 @@ impl Inventory {
         })
     }
 
-    /// Registers a cluster that is installed without a connection to this service.
+    /// Registers a cluster to install without a connection to this service.
     ///
     /// # Errors
     ///
-    /// Returns an error if a value is refused.
+    /// Returns an error if a value is invalid.
     pub fn register_disconnected_cluster(
         &self,
         params: DisconnectedClusterParams,
@@ -78,8 +78,8 @@ impl Inventory {
         Ok(record)
     }
 
-    /// Deletes a cluster. Its hosts leave it, or are deleted with it. A job deletes its files. The record is kept for a
-    /// while.
+    /// Deletes a cluster. Hosts leave the cluster, or are deleted if their infra-env is bound to it. A background job
+    /// deletes the cluster's files. The record stays stored for some time, marked as deleted.
     ///
     /// # Errors
     ///

@@ -12,11 +12,12 @@ use crate::request_id::RequestId;
 use crate::store::{Change, ReadSet};
 
 impl Inventory {
-    /// Changes a cluster, assesses it, and returns the changed record. A request without changes writes nothing.
+    /// Changes the settings of a cluster, assesses it, and returns the resulting record. A request without changes
+    /// writes nothing.
     ///
     /// # Errors
     ///
-    /// Returns an error if the cluster does not exist or cannot be changed in its status, or if a value is refused.
+    /// Returns an error if the cluster does not exist, if its status does not allow changes, or if a value is invalid.
     pub fn update_cluster(
         &self,
         id: ClusterId,

@@ -1,4 +1,4 @@
-//! Lists of events.
+//! Lists the events of clusters, infra-envs and hosts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,55 +14,57 @@ use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::infra_env::InfraEnvRecord;
 use crate::store::{Key, ListRange, Record, Store};
 
-/// Selects events. The default selects all.
+/// Selects events to list. By default, all events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventListQuery {
-    /// The resources that the events are about.
+    /// Restricts the list to events about these resources.
     pub subject: EventSubject,
-    /// Only events of this infra-env. With [`EventSubject::Any`], the infra-env must exist, or the list is empty.
+    /// Restricts the list to events of this infra-env. With [`EventSubject::Any`], the list is empty if the infra-env
+    /// does not exist.
     pub infra_env: Option<InfraEnvId>,
-    /// Only these severities. Empty: all.
+    /// Restricts the list to these severities. Empty for all.
     pub severities: Vec<Severity>,
-    /// Only these categories. Empty: all.
+    /// Restricts the list to these categories. Empty for all.
     pub categories: Vec<Category>,
-    /// Only events whose message contains this text, ignoring case.
+    /// Restricts the list to events whose message contains this text. The search is case-insensitive.
     pub message: Option<String>,
-    /// Newest events first.
+    /// Whether the newest events come first.
     pub descending: bool,
-    /// The part of the list.
+    /// The range of the list to return.
     pub range: ListRange,
 }
 
-/// The resources that events are about.
+/// The resources that events must refer to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventSubject {
-    /// Any resource, or none.
+    /// Events about any resource, and events about none.
     #[default]
     Any,
-    /// These hosts, if they exist and are not deleted.
+    /// Events about these hosts, as far as they exist and are not deleted.
     Hosts(Vec<HostId>),
-    /// A cluster.
+    /// Events of one cluster, optionally restricted to some of its hosts.
     Cluster {
-        /// The cluster.
+        /// Id of the cluster.
         id: ClusterId,
-        /// Only events of these hosts. Empty: of any host.
+        /// Restricts the list to events of these hosts. Empty for any host.
         hosts: Vec<HostId>,
-        /// Adds the deleted hosts of the cluster to `hosts`.
+        /// Whether the deleted hosts of the cluster are added to `hosts`.
         deleted_hosts: bool,
-        /// With `hosts`: also events about no host. Without `hosts`: only those.
+        /// Whether events about no host are listed. With `hosts`, they are listed in addition. Without `hosts`, only
+        /// these events are listed.
         cluster_level: bool,
     },
 }
 
 impl EventListQuery {
-    /// Selects the events of an infra-env.
+    /// Returns a query for the events of an infra-env.
     #[must_use]
     pub fn for_infra_env(infra_env: InfraEnvId) -> Self {
         Self { infra_env: Some(infra_env), ..Self::default() }
     }
 
-    /// Selects the events of a cluster and its hosts.
+    /// Returns a query for the events of a cluster and its hosts.
     #[must_use]
     pub fn for_cluster(id: ClusterId) -> Self {
         let hosts = Vec::new();
@@ -70,13 +72,13 @@ impl EventListQuery {
         Self { subject, ..Self::default() }
     }
 
-    /// Selects the events of hosts that exist and are not deleted.
+    /// Returns a query for the events of hosts that exist and are not deleted.
     #[must_use]
     pub fn for_hosts(hosts: impl IntoIterator<Item = HostId>) -> Self {
         Self { subject: EventSubject::Hosts(hosts.into_iter().collect()), ..Self::default() }
     }
 
-    /// Returns the query for the store, without the subject.
+    /// Returns the store query without the condition on the subject.
     fn without_subject(&self) -> EventQuery {
         EventQuery {
             infra_env: self.infra_env,
@@ -91,14 +93,14 @@ impl EventListQuery {
     }
 }
 
-/// The events that a query selects.
+/// The events of a list, with the numbers of all matching events.
 pub struct SelectedEvents {
-    /// Number of all matching events, also of those outside of the requested part.
+    /// Number of matching events, including events outside of the requested range.
     pub count: u64,
-    /// Number of matching events of each severity, in the order of [`Severity::ALL`]. Ignores the severities of the
-    /// query.
+    /// Number of matching events of each severity, in the order of [`Severity::ALL`]. Counts all severities, even those
+    /// that the query excludes.
     pub by_severity: SeverityCounts,
-    /// The events of the requested part, read page by page.
+    /// The events in the requested range, read page by page.
     pub events: BoxStream<'static, Result<Event, Error>>,
 }
 
@@ -113,7 +115,7 @@ impl fmt::Debug for SelectedEvents {
 }
 
 impl Inventory {
-    /// Returns the events that a query selects, in the order of their times.
+    /// Returns the selected events, ordered by time.
     ///
     /// # Errors
     ///
@@ -134,7 +136,7 @@ impl Inventory {
         })
     }
 
-    /// Returns the query for the store, or `None` if no event can match.
+    /// Returns the store query for a list. Returns `None` if no event can match.
     async fn event_query(&self, selected: &EventListQuery) -> Result<Option<EventQuery>, Error> {
         let query = selected.without_subject();
         match &selected.subject {
@@ -161,13 +163,13 @@ impl Inventory {
     }
 }
 
-/// Returns the query for one page of a query's events.
+/// Returns the query for a single page of events.
 fn one_page_query(query: &EventQuery) -> EventQuery {
-    // The store returns pages if there is a limit.
+    // The store returns a page only if the query has a limit.
     EventQuery { limit: Some(query.limit.unwrap_or(u64::MAX)), ..query.clone() }
 }
 
-/// Returns the events of a page and all that follow, read page by page.
+/// Returns the events of a page and all later events, read page by page.
 fn events_from(
     page: EventPage,
     query: EventQuery,
@@ -183,8 +185,8 @@ fn events_from(
             if page.events.is_empty() {
                 return Ok::<_, Error>(None);
             }
-            let found = u64::try_from(page.events.len()).unwrap_or(u64::MAX);
-            let limit = query.limit.map(|limit| limit.saturating_sub(found));
+            let returned = u64::try_from(page.events.len()).unwrap_or(u64::MAX);
+            let limit = query.limit.map(|limit| limit.saturating_sub(returned));
             let rest = EventQuery { limit, after: page.last, ..query };
             Ok(Some((stream::iter(page.events.into_iter().map(Ok)), (None, rest))))
         }

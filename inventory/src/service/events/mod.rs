@@ -1,4 +1,4 @@
-//! Operations on events.
+//! Operations on events: listing, and storing the events that clients report.
 
 mod list;
 mod reported;

@@ -1,4 +1,4 @@
-//! Events that agents and controllers send.
+//! Stores the events that agents and controllers report.
 
 use assisted::event::ReportedEvent;
 use serde_json::{Map, Value};
@@ -9,17 +9,18 @@ use crate::event::Event;
 use crate::journal::Journal;
 use crate::request_id::RequestId;
 
-/// Maximum length of a message, in characters.
+/// Maximum length of an event message, in characters.
 const MAX_MESSAGE: usize = 4096;
 
-/// Maximum length of a name, in characters.
+/// Maximum length of an event name, in characters.
 const MAX_NAME: usize = 255;
 
 /// Maximum length of `props`, in bytes.
 const MAX_PROPS: usize = 64 << 10;
 
 impl Inventory {
-    /// Stores an event that a client reports. An event that is too long is dropped: an error would not help the client.
+    /// Stores an event that a client reports. An event with a text that is too long is dropped, because the client
+    /// could not handle an error.
     ///
     /// # Errors
     ///
@@ -36,7 +37,7 @@ impl Inventory {
     }
 }
 
-/// Converts the parameters into an event. Returns `None` if the message or the name is too long.
+/// Converts a reported event for storage. Returns `None` if the message or the name is too long.
 fn stored_event(reported: ReportedEvent, journal: &Journal) -> Option<Event> {
     let name = reported.name.unwrap_or_default();
     if reported.message.chars().count() > MAX_MESSAGE || name.chars().count() > MAX_NAME {
@@ -53,7 +54,7 @@ fn stored_event(reported: ReportedEvent, journal: &Journal) -> Option<Event> {
     })
 }
 
-/// Returns `props` as a JSON object. Returns `None` if it is neither an object nor a list of names and values.
+/// Parses `props` into a JSON object. Returns `None` if the text is neither an object nor a list of names and values.
 fn read_props(text: &str) -> Option<String> {
     if text.len() > MAX_PROPS {
         return None;

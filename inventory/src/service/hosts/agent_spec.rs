@@ -1,4 +1,5 @@
-//! Changes of hosts by an operator, which repeats them until a host equals its resource.
+//! Applies the `Agent` resource of an operator to a host. The operator repeats the call until host and resource are
+//! equal.
 
 use futures_util::future::BoxFuture;
 
@@ -14,16 +15,17 @@ use crate::service::infra_envs::Ensured;
 use crate::store::ReportKinds;
 
 impl Inventory {
-    /// Changes a host so that its choices equal its `Agent` resource, in one commit. If nothing differs, nothing
-    /// is written.
+    /// Changes a host in one commit, so that its choices equal its `Agent` resource. If nothing differs, nothing is
+    /// written.
     ///
-    /// Approval, installer arguments and the Ignition override are applied in every status. The other choices are applied
-    /// until the installation starts; after that, differences are left unchanged without an error.
+    /// Approval, installer arguments and the Ignition override are applied in every status. The other choices are
+    /// applied only before the installation starts. After that, differences are left unchanged without an error.
     ///
     /// # Errors
     ///
-    /// Returns an error if the host does not exist, or if a value is refused. Nothing is written then. The error is a
-    /// [`Conflict`](crate::ErrorKind::Conflict) if the installation disk is not one of the host's valid disks.
+    /// Returns an error if the host does not exist, or if a value is invalid. In both cases nothing is written. The
+    /// error is a [`Conflict`](crate::ErrorKind::Conflict) if the installation disk is not one of the host's valid
+    /// disks.
     pub fn update_host_from_agent(
         &self,
         key: HostKey,
@@ -167,7 +169,7 @@ mod tests {
                 ErrorKind::Invalid,
                 "Requested role (king) is invalid for host ",
             ),
-            // As upstream's controller, which applies the override first.
+            // As in upstream's controller, the override is applied first.
             (
                 |spec| {
                     spec.role = Some("king".to_owned());
@@ -217,7 +219,7 @@ mod tests {
         let role = HostUpdateParams { host_role: Some(ChosenRole::Worker), ..HostUpdateParams::default() };
         let host = inventory.update_host(key, role, None).await.unwrap();
         assert_eq!((host.role, host.choices.hostname.as_str()), (HostRole::Worker, "first"));
-        // The resource leaves the name to clients again.
+        // Without a name in the resource, clients can set the name again.
         inventory.update_host_from_agent(key, HostSpec { hostname: None, ..spec }, None).await.unwrap();
         assert_eq!(inventory.update_host(key, name, None).await.unwrap().choices.hostname, "second");
     }

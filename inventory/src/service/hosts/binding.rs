@@ -1,4 +1,4 @@
-//! Binding hosts to clusters and unbinding them.
+//! Binds hosts to clusters, and unbinds them.
 
 use futures_util::future::BoxFuture;
 use rules::host::state::{HostEvent, decide};
@@ -22,16 +22,14 @@ use crate::store::{Change, ReadSet};
 /// A request to bind a host to a cluster.
 #[derive(Clone, Copy, Debug)]
 struct Binding {
-    /// Key of the host.
     key: HostKey,
-    /// Id of the cluster.
     cluster: ClusterId,
-    /// Id of the request.
     request: Option<RequestId>,
 }
 
 impl Binding {
-    /// Binds the host to the cluster. The binding is complete when its agent registers again. A refusal adds an event.
+    /// Binds the host to the cluster. The binding is complete after the host's agent has registered again. A refusal
+    /// adds an event.
     async fn bind(self, inventory: &Inventory) -> Result<HostRecord, Error> {
         let records = inventory.records();
         let bound =
@@ -55,8 +53,8 @@ impl Binding {
         if let Some(cluster) = host.cluster_id {
             return Err(Error::conflict(format!("Host {} is already bound to cluster {cluster}", host.id)));
         }
-        let found = find_cluster(records, self.cluster).await?;
-        let cluster = found
+        let stored = find_cluster(records, self.cluster).await?;
+        let cluster = stored
             .map(|stored| stored.record)
             .ok_or_else(|| Error::invalid(format!("Cluster ID {} does not exist", self.cluster)))?;
         self.check_architecture(records, &cluster).await?;
@@ -94,11 +92,12 @@ impl Binding {
 }
 
 impl Inventory {
-    /// Binds a host to a cluster. The binding is complete when its agent registers again. A refusal adds an event.
+    /// Binds a host to a cluster. The binding is complete after the host's agent has registered again. A refusal adds
+    /// an event.
     ///
     /// # Errors
     ///
-    /// Returns an error if the host or the cluster does not exist, or if their states do not allow it.
+    /// Returns an error if the host or the cluster does not exist, or if their statuses do not allow the binding.
     pub fn bind_host(
         &self,
         key: HostKey,
@@ -111,8 +110,8 @@ impl Inventory {
         })
     }
 
-    /// Unbinds a host from its cluster. A job deletes its logs. The unbinding is complete when its agent registers again.
-    /// A refusal adds an event.
+    /// Unbinds a host from its cluster. A background job deletes the host's logs. The unbinding is complete after the
+    /// host's agent has registered again. A refusal adds an event.
     ///
     /// # Errors
     ///
@@ -143,7 +142,7 @@ impl Inventory {
         })
     }
 
-    /// Returns the change that unbinds a host, with the host and the cluster that it leaves.
+    /// Plans the unbinding of a host. Returns the change together with the host and the cluster that it leaves.
     async fn attempt_unbind(
         &self,
         reads: &ReadSet,

@@ -13,9 +13,9 @@ use crate::service::infra_envs::Ensured;
 use crate::store::{CachedRecord, Change, ReadSet, ReportKinds};
 
 impl HostKey {
-    /// Returns the host from the cache, or reads it into the cache. Its check-in time is that of the last read.
+    /// Returns the host from the cache, or reads it into the cache. The check-in time is as old as the cached copy.
     ///
-    /// Changes made by this process are visible immediately, those of another process within half a second.
+    /// Changes by this process are visible immediately. Changes by other processes are visible within half a second.
     pub(crate) async fn find_cached(
         self,
         inventory: &Inventory,
@@ -28,7 +28,7 @@ impl HostKey {
         cached.filter(|host| host.record().deleted_at.is_none()).ok_or_else(|| self.not_found())
     }
 
-    /// Changes the host. `edit` is called again if the host was changed at the same time.
+    /// Changes the host. If another change conflicts, `edit` is called again.
     pub(crate) async fn change<T>(
         self,
         inventory: &Inventory,
@@ -39,7 +39,7 @@ impl HostKey {
         self.change_with_reports(inventory, request, ReportKinds::NONE, edit).await
     }
 
-    /// Changes the host and its reports. `edit` can read the reports of these kinds.
+    /// Changes the host and its reports. `edit` can read the reports of the given kinds.
     pub(crate) async fn change_with_reports<T>(
         self,
         inventory: &Inventory,
@@ -59,8 +59,8 @@ impl HostKey {
             .await
     }
 
-    /// Changes the host and its reports, for a request of its agent. Writes nothing if `edit` changes nothing and adds
-    /// no event. Returns the generation of the host afterwards.
+    /// Changes the host and its reports for a request of its agent. Writes nothing if `edit` changes nothing and adds
+    /// no event. Returns the generation of the host after the change.
     pub(crate) async fn change_if_edited(
         self,
         inventory: &Inventory,
@@ -72,8 +72,8 @@ impl HostKey {
         Ok(generation)
     }
 
-    /// Changes the host and its reports, while its agent may send replies. Writes nothing if `edit` changes nothing and
-    /// adds no event. Returns the host with its generation afterwards.
+    /// Changes the host and its reports while its agent may also send replies. Writes nothing if `edit` changes nothing
+    /// and adds no event. Returns the host and its generation after the change.
     pub(crate) async fn ensure_edited(
         self,
         inventory: &Inventory,
@@ -82,7 +82,7 @@ impl HostKey {
         edit: impl Fn(&mut HostDraft, &mut Journal) -> Result<(), Error> + Send + Sync,
     ) -> Result<(Ensured<HostRecord>, i64), Error> {
         let edit = &edit;
-        // An agent sends its replies at the same time.
+        // The agent may send several replies at the same time, so their changes are planned one after the other.
         inventory
             .records()
             .change_in_turn(self.record_key(), |reads: ReadSet| async move {
@@ -111,7 +111,7 @@ impl HostKey {
     }
 }
 
-/// Returns the change that writes an edited host and reports its events.
+/// Returns the change that writes an edited host and its events.
 fn write(
     mut draft: HostDraft,
     journal: Journal,

@@ -1,7 +1,7 @@
-//! Check-ins: the polls of agents for their next steps.
+//! Check-ins, in which agents poll for their next steps.
 //!
-//! Nearly all polls change only the time of the last check-in. This time is kept in memory and stored together with
-//! those of other hosts. A poll writes the host only if it changes the status or the version of the agent, or adds an
+//! Nearly all polls change only the time of the last check-in. This time is kept in memory, and stored together with
+//! the check-ins of other hosts. A poll writes the host only if it changes the status or the agent version, or adds an
 //! event.
 
 use std::sync::Arc;
@@ -28,24 +28,22 @@ use crate::request_id::RequestId;
 use crate::service::cluster_views::CurrentView;
 use crate::store::{CheckIn, Record as _, Records, StoreError};
 
-/// Maximum time that a check-in is only in memory. If the process is killed, the check-ins of that time are lost.
+/// Maximum time that a check-in stays only in memory. If the process is killed, it loses the check-ins of this period.
 const STORE_INTERVAL: Duration = Duration::from_secs(3);
 
-/// A poll of an agent.
+/// The poll of an agent.
 #[derive(Debug)]
 pub(crate) struct Poll {
-    /// Key of the host.
     pub(crate) key: HostKey,
-    /// Id of the request.
     pub(crate) request: Option<RequestId>,
-    /// Clock of the host, in seconds since 1970, if the agent sent it.
+    /// The host's clock, in seconds since 1970. `None` if the agent does not send it.
     pub(crate) clock: Option<i64>,
-    /// Container image of the agent, if it sent one.
+    /// The container image of the agent. `None` if the agent does not send it.
     pub(crate) agent_version: Option<String>,
 }
 
 impl Poll {
-    /// Checks in the host, and returns the steps for its agent.
+    /// Records the check-in of the host, and returns the steps for its agent.
     ///
     /// # Errors
     ///
@@ -71,7 +69,7 @@ impl Poll {
         } else {
             self.change(view.as_deref(), inventory).await
         };
-        // The agent has checked in even if that cannot be stored at the moment.
+        // The check-in is effective immediately, even if the database is currently unavailable.
         inventory.add_check_in(CheckIn {
             host: self.key.record_key(),
             at: journal.now().timestamp_micros(),
@@ -80,7 +78,7 @@ impl Poll {
         changed.map(|()| steps)
     }
 
-    /// Updates the host in the database. A host without a cluster is assessed.
+    /// Updates the stored host. A host without a cluster is assessed too.
     async fn change(&self, view: Option<&CurrentView>, inventory: &Inventory) -> Result<(), Error> {
         let context = inventory.host_context(self.key).await?;
         let edit = |draft: &mut HostDraft, journal: &mut Journal| {
@@ -93,7 +91,7 @@ impl Poll {
         Ok(())
     }
 
-    /// Updates what the poll says about the host.
+    /// Updates the host with the data from the poll.
     fn update(&self, host: &mut HostRecord, journal: &Journal) {
         host.checked_in_at = journal.millis();
         set_silent(host, false);
@@ -106,7 +104,8 @@ impl Poll {
         }
     }
 
-    /// Turns "not found" into an internal error: a host whose infra-env does not exist means damaged data.
+    /// Converts a missing infra-env into an internal error. The infra-env of an existing host is only missing if data
+    /// is damaged.
     fn missing_infra_env(&self, refusal: Error) -> Error {
         if refusal.kind() != ErrorKind::NotFound {
             return refusal;
@@ -116,7 +115,7 @@ impl Poll {
     }
 }
 
-/// Reports that the agent of a host is upgraded, at most once an hour.
+/// Adds an event that the agent of a host is being upgraded, at most once an hour.
 fn report_upgrade(host: &mut HostRecord, viewed: &HostView, inventory: &Inventory, journal: &mut Journal) {
     let settings = inventory.step_settings();
     if must_upgrade(viewed, settings) {
@@ -126,14 +125,13 @@ fn report_upgrade(host: &mut HostRecord, viewed: &HostView, inventory: &Inventor
     }
 }
 
-/// Returns a host as rules see it when it checks in. `view` is that of its cluster.
+/// Returns the facts about a host that is checking in. `view` is the view of its cluster.
 fn host_in(host: &HostRecord, view: Option<&CurrentView>) -> HostView {
-    // No step of a host without a cluster depends on its reports.
+    // For a host without a cluster, no step depends on its reports.
     let viewed = view.and_then(|view| view.host(&host.key()));
     host_view(host, true, viewed.map(|viewed| Arc::clone(&viewed.view.summary)).unwrap_or_default())
 }
 
-/// Returns the steps for the agent of a host.
 fn steps_of(
     host: &HostView,
     infra_env: &InfraEnvRecord,
@@ -156,13 +154,13 @@ fn steps_of(
     steps
 }
 
-/// Returns the time servers of an infra-env. It has either a full list or an additional one.
+/// Returns the time servers of an infra-env. Only one of its two settings can be non-empty.
 fn time_servers(source: &ImageSource) -> &str {
     if source.ntp_sources.is_empty() { &source.additional_ntp_sources } else { &source.ntp_sources }
 }
 
 impl Inventory {
-    /// Checks in a host, and returns the steps for its agent.
+    /// Records the check-in of a host, and returns the steps for its agent.
     ///
     /// # Errors
     ///
@@ -171,28 +169,28 @@ impl Inventory {
         poll.check_in(self).await
     }
 
-    /// Adds a pending check-in, and starts the task that stores it unless the task is running.
+    /// Queues a check-in. If the task that stores check-ins is not running, starts it.
     fn add_check_in(&self, check_in: CheckIn) {
         if self.records().add_check_in(check_in) {
             tokio::spawn(store_pending_check_ins(self.records().clone()));
         }
     }
 
-    /// Stores the pending check-ins, gives up the lease of the leader, and closes the database.
+    /// Stores the pending check-ins, releases the leader's lease, and closes the database.
     pub fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             if let Err(error) = self.records().store_check_ins().await {
                 let error = &error as &dyn std::error::Error;
                 tracing::error!(error, "the last check-ins of hosts could not be stored");
             }
-            // The next leader decides which hosts are silent.
+            // The next leader must determine which hosts are silent.
             self.release_lease().await;
             self.records().store().close().await;
         })
     }
 }
 
-/// Stores the pending check-ins at intervals, until all of them are stored.
+/// Stores the pending check-ins at intervals until none are left.
 async fn store_pending_check_ins(records: Records) {
     let mut is_failing = false;
     loop {
@@ -204,7 +202,7 @@ async fn store_pending_check_ins(records: Records) {
             }
             Ok(()) => {}
             Err(StoreError::Closed) => return,
-            // An outage is logged once.
+            // Only the first failure of an outage is logged.
             Err(_) if is_failing => {}
             Err(error) => {
                 let error = &error as &dyn std::error::Error;

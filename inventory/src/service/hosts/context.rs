@@ -1,4 +1,4 @@
-//! What an assessment of a host reads besides the host.
+//! The records other than the host that an assessment of a single host depends on.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::service::cluster_views::CurrentView;
 use crate::store::Key;
 
 impl Inventory {
-    /// Returns the context of a host.
+    /// Returns the assessment context of a host.
     ///
     /// # Errors
     ///
@@ -24,7 +24,7 @@ impl Inventory {
         self.context_of_record(host.record()).await
     }
 
-    /// Returns the context of a host; `None` if it does not exist.
+    /// Returns the assessment context of a host. Returns `None` if the host does not exist.
     ///
     /// # Errors
     ///
@@ -38,7 +38,7 @@ impl Inventory {
         }
     }
 
-    /// Returns the context of a host that registers: it may be new.
+    /// Returns the assessment context of a registering host, which need not exist yet.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl Inventory {
         })
     }
 
-    /// Returns the version of the base image of an infra-env, if it names one.
+    /// Returns the version of an infra-env's base image, if it is known.
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl Inventory {
         Ok(Version::parse(&infra_env.record().image.openshift_version))
     }
 
-    /// Returns the current view of a cluster; `None` if there is no cluster, or if it does not exist.
+    /// Returns the current view of a cluster. Returns `None` if `cluster` is `None`, or if the cluster does not exist.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Numbers of hosts of clusters.
+//! Counts the hosts of clusters.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,18 @@ use crate::error::Error;
 use crate::host::HostStatus;
 use crate::id::ClusterId;
 
-/// Numbers of hosts of a cluster.
+/// The numbers of hosts of one cluster, as the API returns them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HostCounts {
-    /// Hosts that are ready to be installed.
+    /// Number of hosts that are ready to be installed.
     pub(crate) ready: i64,
-    /// Hosts that are enabled for installation.
+    /// Number of hosts enabled for installation.
     pub(crate) enabled: i64,
-    /// All hosts.
     pub(crate) total: i64,
 }
 
 impl HostCounts {
-    /// Counts a host with this status.
+    /// Counts one more host with this status.
     pub(crate) fn add(&mut self, status: &Extensible<HostStatus>) {
         self.total += 1;
         self.ready += i64::from(*status == HostStatus::Known);
@@ -29,7 +28,7 @@ impl HostCounts {
     }
 }
 
-/// Whether a response contains deleted hosts of a cluster.
+/// Whether a response includes the deleted hosts of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeletedHosts {
     Omitted,
@@ -37,7 +36,8 @@ pub(crate) enum DeletedHosts {
 }
 
 impl Inventory {
-    /// Returns the number of hosts of each cluster that has any. One query counts them without reading the hosts.
+    /// Returns the numbers of hosts for each cluster that has hosts. A single query counts them without reading the
+    /// hosts.
     pub(crate) async fn host_counts(
         &self,
         clusters: &[ClusterId],
@@ -45,16 +45,16 @@ impl Inventory {
     ) -> Result<BTreeMap<ClusterId, HostCounts>, Error> {
         let ids: Vec<_> = clusters.iter().map(|id| id.0).collect();
         let mut counts = BTreeMap::<_, HostCounts>::new();
-        let found = self.records().host_counts(&ids).await?;
-        for found in found.into_iter().filter(|found| deleted == DeletedHosts::Included || !found.deleted) {
-            // More than `i64::MAX` hosts cannot be stored.
-            let hosts = i64::try_from(found.hosts).unwrap_or(i64::MAX);
-            let of_cluster = counts.entry(ClusterId(found.cluster)).or_default();
+        let groups = self.records().host_counts(&ids).await?;
+        for group in groups.into_iter().filter(|group| deleted == DeletedHosts::Included || !group.deleted) {
+            // Never saturates: that many hosts cannot be stored.
+            let hosts = i64::try_from(group.hosts).unwrap_or(i64::MAX);
+            let of_cluster = counts.entry(ClusterId(group.cluster)).or_default();
             of_cluster.total += hosts;
-            if found.status == HostStatus::Known.as_str() {
+            if group.status == HostStatus::Known.as_str() {
                 of_cluster.ready += hosts;
             }
-            if found.status != HostStatus::Disabled.as_str() {
+            if group.status != HostStatus::Disabled.as_str() {
                 of_cluster.enabled += hosts;
             }
         }

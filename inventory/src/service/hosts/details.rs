@@ -1,4 +1,4 @@
-//! What the `Agent` resource of a host shows.
+//! The details of a host that its `Agent` resource shows.
 
 use std::collections::BTreeMap;
 
@@ -19,31 +19,30 @@ use crate::id::{HostKey, InfraEnvId};
 use crate::json::to_json_text;
 use crate::store::{Change, ReadSet, ReportKind, ReportKinds, Reports, Stored};
 
-/// The reports that details contain.
+/// The kinds of reports that the details depend on.
 const DETAILED: ReportKinds =
     ReportKinds::new(&[ReportKind::Inventory, ReportKind::NtpSources, ReportKind::Results]);
 
-/// A host with the parts of its reports that an `Agent` resource shows.
+/// A host with the parts of its reports that its `Agent` resource shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostDetails {
-    /// The host.
+    /// The stored host.
     pub record: HostRecord,
-    /// The version of the details.
+    /// Changes whenever the details change.
     pub version: HostVersion,
-    /// The results of the validations, by category, as `validations_info` of the API shows them. Empty before the first
-    /// assessment.
+    /// The validation results by category, as in the API's `validations_info`. Empty before the first assessment.
     pub validations: BTreeMap<&'static str, Vec<Validation>>,
     inventory: String,
     ntp_sources: String,
 }
 
-/// A version of a host's [details](HostDetails). Equal versions of one host have equal details, except for the time of
-/// the last check-in.
+/// A version of a host's [details](HostDetails). If two versions of a host are equal, its details are equal too, except
+/// for the time of the last check-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HostVersion {
-    /// The generation of the record, which increases with each change of the host or of a report that it names.
+    /// The generation of the record. It increases with each change of the host, and of a report that the host names.
     pub generation: i64,
-    /// A digest of the validation results, which change without the record. `None`: the host has no results.
+    /// A digest of the validation results, which change without the record. `None` if the host has no results.
     pub results: Option<u64>,
 }
 
@@ -54,7 +53,7 @@ impl HostDetails {
         let mut report = |kind| reports.0.remove(&kind);
         let version =
             HostVersion { generation, results: report(ReportKind::Results).map(|text| digest(&text)) };
-        // A report that the host does not name is an empty text, as in the API.
+        // As in the API, a report that the host does not name is an empty text.
         let inventory = report(ReportKind::Inventory).unwrap_or_default();
         let inventory = inventory_report::with_eligibility(record.id, inventory, results.as_ref())?;
         let ntp_sources = report(ReportKind::NtpSources).unwrap_or_default();
@@ -63,7 +62,7 @@ impl HostDetails {
     }
 
     /// Returns the inventory report with the eligibility of the disks, as the API shows it. Returns `None` if the host
-    /// has sent none.
+    /// has not sent a report.
     ///
     /// # Errors
     ///
@@ -75,13 +74,13 @@ impl HostDetails {
         inventory_report::from_stored(self.record.id, &self.inventory).map(Some)
     }
 
-    /// Returns the same inventory report as JSON; empty if the host has sent none.
+    /// Returns the report of [`inventory`](Self::inventory) as JSON. Empty if the host has not sent a report.
     #[must_use]
     pub fn inventory_json(&self) -> &str {
         &self.inventory
     }
 
-    /// Returns the time servers and their states.
+    /// Returns the host's time servers and their synchronization states.
     ///
     /// # Errors
     ///
@@ -98,31 +97,30 @@ impl HostDetails {
         })
     }
 
-    /// Returns the results of the validations as JSON, as `validations_info` of the API.
+    /// Returns the validation results as JSON, in the format of the API's `validations_info`.
     ///
     /// # Errors
     ///
-    /// Returns an internal error if they cannot be written as JSON.
+    /// Returns an internal error if the results cannot be serialized as JSON.
     pub fn validations_json(&self) -> Result<String, Error> {
         to_json_text("validations_info", &self.validations)
     }
 
-    /// Returns the stages of the host's installation, in order. A host without a role has no stages.
+    /// Returns the installation stages of the host in their order. A host without a role has no stages.
     #[must_use]
     pub fn stages(&self) -> &'static [HostStage] {
         self.record.stages()
     }
 }
 
-/// Returns the first 64 bits of the SHA-256 digest.
+/// Returns the first 64 bits of a text's SHA-256 digest.
 fn digest(text: &str) -> u64 {
     let digest = Sha256::digest(text);
     digest.iter().take(8).fold(0, |number, byte| (number << 8) | u64::from(*byte))
 }
 
 impl Inventory {
-    /// Returns a host with the parts of its reports that an `Agent` resource shows. Returns `None` if the host does not
-    /// exist.
+    /// Returns the details of a host for its `Agent` resource. Returns `None` if the host does not exist.
     ///
     /// # Errors
     ///
@@ -130,12 +128,12 @@ impl Inventory {
     pub fn host_details(&self, key: HostKey) -> BoxFuture<'_, Result<Option<HostDetails>, Error>> {
         Box::pin(async move {
             let read = |reads: ReadSet| async move {
-                let found = key.find_any(&reads).await?;
-                let Some(stored) = found.filter(|host| host.record.deleted_at.is_none()) else {
+                let stored = key.find_any(&reads).await?;
+                let Some(stored) = stored.filter(|host| host.record.deleted_at.is_none()) else {
                     return Ok((Change::new(), None));
                 };
                 let reports = reads.reports(&stored, DETAILED).await?;
-                // This read notices if the host changed after the first one. Then both are repeated.
+                // Reading the host again detects a change since the first read. Both reads are then repeated.
                 key.find_any(&reads).await?;
                 Ok((Change::new(), Some(HostDetails::new(stored, reports)?)))
             };
@@ -143,8 +141,8 @@ impl Inventory {
         })
     }
 
-    /// Returns the details of all hosts of an infra-env, in the order of their creation. They are read page by page while
-    /// the caller reads the stream. The first item is an error if the infra-env does not exist.
+    /// Returns the details of all hosts of an infra-env, in the order of their creation. The stream reads page by page,
+    /// as the caller consumes it. If the infra-env does not exist, the first item is an error.
     pub fn hosts_details(&self, infra_env: InfraEnvId) -> BoxStream<'static, Result<HostDetails, Error>> {
         let hosts = stored_hosts(self, HostQuery::of_infra_env(infra_env), DETAILED);
         hosts.and_then(|(host, reports)| std::future::ready(HostDetails::new(host, reports))).boxed()
@@ -176,14 +174,14 @@ mod tests {
         let details = inventory.host_details(key).await.unwrap().unwrap();
         assert!(details.version.generation > before.generation && details.version.results != before.results);
         let host = inventory.host(key).await.unwrap();
-        let shown = inventory.to_api_host(&host).await.unwrap();
+        let api_host = inventory.to_api_host(&host).await.unwrap();
         assert_eq!(details.record, host);
-        assert_eq!(details.inventory_json(), shown.inventory);
-        assert_eq!(details.validations_json().unwrap(), shown.validations_info);
+        assert_eq!(details.inventory_json(), api_host.inventory);
+        assert_eq!(details.validations_json().unwrap(), api_host.validations_info);
         let report = details.inventory().unwrap().unwrap();
         assert!(report.disks.iter().all(|disk| disk.installation_eligibility.eligible), "{report:?}");
         assert_eq!(details.ntp_sources().unwrap()[0].source_name.as_str(), "ntp.example.com");
-        let validations: Value = serde_json::from_str(&shown.validations_info).unwrap();
+        let validations: Value = serde_json::from_str(&api_host.validations_info).unwrap();
         assert_eq!(details.validations["hardware"][0].id, validations["hardware"][0]["id"].as_str().unwrap());
     }
 

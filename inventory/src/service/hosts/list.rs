@@ -1,4 +1,4 @@
-//! Lists of hosts, with or without their reports.
+//! Lists hosts with or without their reports.
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
@@ -11,31 +11,31 @@ use crate::id::{ClusterId, InfraEnvId};
 use crate::service::infra_envs::stored_infra_env;
 use crate::store::{Filter, Kind, ListRange, PageQuery, ReportKind, ReportKinds, Reports, Stored};
 
-/// Selects hosts. The default selects all that are not deleted.
+/// Selects hosts to list. By default, all hosts that are not deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostQuery {
-    /// Only hosts of this infra-env, which must exist.
+    /// Restricts the list to hosts of this infra-env, which must exist.
     pub infra_env: Option<InfraEnvId>,
-    /// Only hosts of this cluster.
+    /// Restricts the list to hosts of this cluster.
     pub cluster: Option<ClusterId>,
-    /// Only hosts with this status.
+    /// Restricts the list to hosts with this status.
     pub status: Option<HostStatus>,
-    /// Only hosts with this role.
+    /// Restricts the list to hosts with this role.
     pub role: Option<HostRole>,
-    /// Also deleted hosts.
+    /// Whether deleted hosts are also listed.
     pub deleted: bool,
-    /// The part of the list.
+    /// The range of the list to return.
     pub range: ListRange,
 }
 
 impl HostQuery {
-    /// Selects the hosts of an infra-env.
+    /// Returns a query for the hosts of an infra-env.
     #[must_use]
     pub fn of_infra_env(infra_env: InfraEnvId) -> Self {
         Self { infra_env: Some(infra_env), ..Self::default() }
     }
 
-    /// Selects the hosts of a cluster.
+    /// Returns a query for the hosts of a cluster.
     #[must_use]
     pub fn of_cluster(cluster: ClusterId) -> Self {
         Self { cluster: Some(cluster), ..Self::default() }
@@ -54,10 +54,10 @@ impl HostQuery {
     }
 }
 
-/// Hosts with reports, in the order of their creation.
+/// A stream of hosts with their reports, in the order of their creation.
 pub type HostStream = BoxStream<'static, Result<(HostRecord, Reports), Error>>;
 
-/// The reports that clients see.
+/// The kinds of reports that API responses contain.
 pub(crate) const SHOWN_REPORTS: ReportKinds = ReportKinds::new(&[
     ReportKind::Inventory,
     ReportKind::Connectivity,
@@ -71,24 +71,24 @@ pub(crate) const SHOWN_REPORTS: ReportKinds = ReportKinds::new(&[
 ]);
 
 impl Inventory {
-    /// Returns the hosts that a query selects, in the order of their creation. They are read page by page while the
-    /// caller reads the stream. The first item is an error if the infra-env of the query does not exist.
+    /// Returns the selected hosts in the order of their creation. The stream reads page by page, as the caller consumes
+    /// it. If the infra-env in the query does not exist, the first item is an error.
     pub fn hosts(&self, query: HostQuery) -> BoxStream<'static, Result<HostRecord, Error>> {
         self.hosts_with_reports(query, ReportKinds::NONE).map_ok(|(host, _)| host).boxed()
     }
 
-    /// Returns the hosts that a query selects, as [`hosts`](Self::hosts), with their reports of some kinds. A host and
-    /// its reports are from the same change.
+    /// Returns the selected hosts like [`hosts`](Self::hosts), with their reports of the given kinds. A host and its
+    /// reports are from the same change.
     pub fn hosts_with_reports(&self, query: HostQuery, reports: ReportKinds) -> HostStream {
         stored_hosts(self, query, reports).map_ok(|(host, reports)| (host.record, reports)).boxed()
     }
 
-    /// Returns the reports of a host that clients see. If the host has changed since it was read, also returns its
-    /// current state.
+    /// Returns the reports of a host that API responses contain. If the host has changed since it was read, returns its
+    /// current state too.
     ///
     /// # Errors
     ///
-    /// Returns an error if the database fails, or if a report is missing that the host names.
+    /// Returns an error if the database fails, or if a report that the host names is missing.
     pub fn with_shown_reports(
         &self,
         host: HostRecord,
@@ -97,7 +97,7 @@ impl Inventory {
     }
 }
 
-/// Returns the hosts that a query selects, with their generations and their reports of some kinds.
+/// Returns the selected hosts with their generations, and with their reports of the given kinds.
 pub(super) fn stored_hosts(
     inventory: &Inventory,
     query: HostQuery,

@@ -1,8 +1,8 @@
-//! Connectivity reports in which only measured numbers changed.
+//! Connectivity reports in which only measured numbers, such as the latency, have changed.
 //!
-//! Latency differs in each report. What is decided does not depend on small differences, so such a report changes no
-//! host. It replaces the stored one, which clients see, at most once in [`STORE_INTERVAL`], together with those of other
-//! hosts. Until then it is lost if the process ends.
+//! The latency differs in every report, but no decision depends on small differences. So such a report does not change
+//! the host. It replaces the stored report, which clients can read, at most once in [`STORE_INTERVAL`], together with
+//! the reports of other hosts. If the process ends before that, the report is lost.
 
 use std::collections::HashMap;
 use std::num::NonZero;
@@ -13,16 +13,16 @@ use lru::LruCache;
 
 use crate::store::{Key, ReportKind};
 
-/// Minimum time between two writes of one host's report.
+/// Minimum time between two stored reports of one host.
 const STORE_INTERVAL: Duration = Duration::from_secs(10 * 60);
-/// Time for which reports are collected before they are stored.
+/// Time for which reports are collected before they are stored together.
 pub(crate) const COLLECTION_TIME: Duration = Duration::from_secs(3);
-/// Maximum size of the reports that wait, in bytes. Further ones are dropped: agents send others.
+/// Maximum total size of the waiting reports in bytes. Further reports are dropped, because agents send new ones.
 const MAX_BYTES: usize = 32 << 20;
-/// Maximum number of hosts whose last write is remembered.
+/// Maximum number of hosts for which the time of the last stored report is remembered.
 const MAX_HOSTS: NonZero<usize> = NonZero::new(20_000).unwrap();
 
-/// The reports that wait to be stored.
+/// The reports waiting to be stored.
 #[derive(Debug)]
 pub(crate) struct MeasuredReports(Mutex<Waiting>);
 
@@ -43,12 +43,12 @@ impl Default for MeasuredReports {
 
 impl MeasuredReports {
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        // A panic between two steps makes the count of bytes wrong, which drops reports or keeps a few more.
+        // A panic may leave a wrong size. Then reports are dropped too early, or a few more are kept.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a report, unless the host has stored one recently. Returns `true` if the caller must start the task that
-    /// stores it.
+    /// Adds a report unless the host has stored one recently. Returns `true` if the caller must start the task that
+    /// stores the waiting reports.
     pub(crate) fn add(&self, host: Key, report: String) -> bool {
         let mut waiting = self.waiting();
         let is_recent = waiting.stored_at.get(&host).is_some_and(|at| at.elapsed() < STORE_INTERVAL);
@@ -63,7 +63,7 @@ impl MeasuredReports {
         !std::mem::replace(&mut waiting.has_task, true)
     }
 
-    /// Forgets the report of a host that waits, because another one is stored.
+    /// Drops the waiting report of a host, because a newer report is being stored.
     pub(crate) fn forget(&self, host: &Key) {
         let mut waiting = self.waiting();
         if let Some(report) = waiting.reports.remove(host) {
@@ -71,7 +71,7 @@ impl MeasuredReports {
         }
     }
 
-    /// Takes the reports that wait. If there is no report, the task must end.
+    /// Removes and returns the waiting reports. If the result is empty, the task must end.
     pub(crate) fn take(&self) -> Vec<(Key, ReportKind, String)> {
         let mut waiting = self.waiting();
         waiting.bytes = 0;
@@ -95,10 +95,10 @@ mod tests {
         let (one, other) = (key(), key());
         assert!(reports.add(one, "1".to_owned()), "the task starts");
         assert!(!reports.add(one, "2".to_owned()) && !reports.add(other, "3".to_owned()));
-        let mut taken = reports.take();
-        taken.sort_by(|one, other| one.2.cmp(&other.2));
+        let mut batch = reports.take();
+        batch.sort_by(|one, other| one.2.cmp(&other.2));
         let connectivity = ReportKind::Connectivity;
-        assert_eq!(taken, [(one, connectivity, "1".to_owned()), (other, connectivity, "3".to_owned())]);
+        assert_eq!(batch, [(one, connectivity, "1".to_owned()), (other, connectivity, "3".to_owned())]);
         assert!(!reports.add(one, "4".to_owned()));
         assert!(reports.take().is_empty());
         assert!(reports.add(key(), "5".to_owned()), "the task had ended");

@@ -1,4 +1,4 @@
-//! Operations on hosts.
+//! Operations on hosts: registration, check-ins, reports, binding, changes and deletion.
 
 mod agent_spec;
 mod binding;

@@ -1,4 +1,4 @@
-//! Progress of installations and of log uploads.
+//! Records the progress of installations and of log uploads.
 
 use assisted::host::HostProgressParams;
 
@@ -15,11 +15,11 @@ use crate::request_id::RequestId;
 use crate::store::ReportKinds;
 
 impl Inventory {
-    /// Updates the progress that the installer of a host reports.
+    /// Records the installation progress that the installer on a host reports.
     ///
     /// # Errors
     ///
-    /// Returns an error if the host does not exist, or if the stage is not valid for it.
+    /// Returns an error if the host does not exist, or if the stage is invalid for the host.
     pub(crate) async fn update_host_progress(
         &self,
         key: HostKey,
@@ -33,7 +33,7 @@ impl Inventory {
         Ok(())
     }
 
-    /// Updates the state of a host's log upload.
+    /// Records the state of a host's log upload.
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ impl Inventory {
         Ok(())
     }
 
-    /// Records that logs of a host were uploaded.
+    /// Records that a host has uploaded logs.
     ///
     /// # Errors
     ///

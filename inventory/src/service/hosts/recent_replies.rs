@@ -1,7 +1,7 @@
-//! Recognizes replies that repeat an earlier one, without parsing them.
+//! Detects replies that repeat an earlier reply, without parsing them.
 //!
-//! Agents send the same reports again and again. A reply that a host already has changes nothing, as long as the host
-//! has the generation that resulted from the reply.
+//! Agents send the same reports again and again. A repeated reply changes nothing if the host still has the generation
+//! that resulted from the first one.
 
 use std::num::NonZero;
 use std::sync::Mutex;
@@ -15,16 +15,16 @@ use crate::id::HostKey;
 /// Maximum number of hosts whose replies are remembered. A host takes about 300 bytes.
 const MAX_HOSTS: NonZero<usize> = NonZero::new(20_000).unwrap();
 
-/// The SHA-256 digest of a reply without its step id, which differs each time.
+/// The SHA-256 digest of a reply without its step id, which is different in each reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReplyDigest([u8; 32]);
 
 impl ReplyDigest {
-    /// Returns the digest of a reply.
+    /// Returns the digest of a reply body.
     ///
-    /// Two replies with one digest differ at most in the id after the same key `"step_id"`. An id has no quote and no
-    /// backslash, so that the rest of both has the same meaning. If one of them is valid, the id is inside a string
-    /// that is the value of that key, and the other one is valid too.
+    /// Two replies with the same digest differ at most in the id that follows the same key `"step_id"`. The id contains
+    /// no quotation marks and backslashes, so the rest of both replies has the same meaning. If one reply is valid
+    /// JSON, its id is a string value of this key, so the other reply is also valid.
     pub(crate) fn new(body: &[u8]) -> Self {
         let (before, after) = without_step_id(body);
         let mut digest = Sha256::new();
@@ -35,11 +35,12 @@ impl ReplyDigest {
     }
 }
 
-/// Returns what is before and after the step id. If the body has no usual step id, all of it is before.
+/// Returns the parts of a body before and after the step id. If the body has no step id in the usual form, the first
+/// part is the whole body.
 fn without_step_id(body: &[u8]) -> (&[u8], &[u8]) {
     const KEY: &[u8] = br#""step_id":"#;
-    /// How near to the start or the end of the reply the key is, in bytes. The long output of a step is on the other
-    /// side of it.
+    /// Maximum distance of the key from the start or the end of the body, in bytes. The long output of a step is on the
+    /// other side of the key.
     const NEAR: usize = 256;
     let search = |start: usize| {
         let part = body.get(start..)?.get(..NEAR.min(body.len() - start))?;
@@ -55,7 +56,7 @@ fn without_step_id(body: &[u8]) -> (&[u8], &[u8]) {
     search(0).or_else(|| search(body.len().saturating_sub(NEAR))).unwrap_or((body, &[]))
 }
 
-/// A reply, and the generation of its host that resulted from it.
+/// A reply with the resulting generation of its host.
 #[derive(Clone, Copy, Debug)]
 struct RecentReply {
     step: StepType,
@@ -63,7 +64,7 @@ struct RecentReply {
     generation: i64,
 }
 
-/// The last reply of each host to each type of step.
+/// The latest reply of each host for each type of step.
 #[derive(Debug)]
 pub(crate) struct RecentReplies(Mutex<LruCache<HostKey, Vec<RecentReply>>>);
 
@@ -76,7 +77,7 @@ impl Default for RecentReplies {
 impl RecentReplies {
     fn with_replies<T>(&self, access: impl FnOnce(&mut LruCache<HostKey, Vec<RecentReply>>) -> T) -> T {
         let mut replies = self.0.lock().unwrap_or_else(|poisoned| {
-            // A panic may have left the map half-changed. Its replies are parsed again.
+            // A panic may have left the map inconsistent. The replies are parsed again.
             let mut replies = poisoned.into_inner();
             replies.clear();
             self.0.clear_poison();
@@ -85,8 +86,8 @@ impl RecentReplies {
         access(&mut replies)
     }
 
-    /// Returns the generation of a host that resulted from a reply, if the reply is remembered. A host that still has
-    /// this generation does not change.
+    /// Returns the generation of a host that resulted from a remembered reply. If the host still has this generation,
+    /// the reply changes nothing.
     pub(crate) fn generation_after(&self, host: HostKey, digest: ReplyDigest) -> Option<i64> {
         self.with_replies(|all| {
             let same = all.get(&host)?.iter().find(|reply| reply.digest == digest)?;
@@ -94,7 +95,7 @@ impl RecentReplies {
         })
     }
 
-    /// Remembers a reply that resulted in a generation of its host, or that did not change it.
+    /// Remembers a reply, with the generation of its host after the reply.
     pub(crate) fn remember(&self, host: HostKey, step: StepType, digest: ReplyDigest, generation: i64) {
         self.with_replies(|all| {
             let replies = all.get_or_insert_mut(host, Vec::new);

@@ -1,7 +1,8 @@
-//! Records the reports of agents that are refused.
+//! Records refused reports of agents, with the reason for the refusal.
 //!
-//! Another reason replaces the recorded one at most once per [`CHANGE_INTERVAL`], with an event and a log line. Without
-//! a recorded reason, they report a refusal at most once an hour for each step and status.
+//! A recorded reason is replaced by another one at most once in [`CHANGE_INTERVAL`]. Each replacement adds an event and
+//! a log line. If no reason is recorded, a refusal adds an event and a log line at most once an hour for each step and
+//! status.
 
 use assisted::step::StepType;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -18,25 +19,24 @@ use crate::journal::Journal;
 use crate::request_id::RequestId;
 use crate::store::{Change, ReadSet};
 
-/// Maximum number of characters of a stored reason. It may quote the report.
+/// Maximum length of a stored reason, in characters. A reason may quote the report.
 const MAX_REASON: usize = 256;
 
-/// The time for which a recorded reason is kept even if the agent sends reports that are refused for other reasons. It
-/// limits the number of writes and events.
+/// Minimum time between two replacements of a recorded reason. Limits the number of writes and events.
 const CHANGE_INTERVAL: TimeDelta = TimeDelta::minutes(10);
 
-/// A reply that was refused.
+/// A refused step reply.
 #[derive(Debug)]
 pub(crate) struct Refusal<'a> {
     pub(crate) key: HostKey,
     pub(crate) request: Option<RequestId>,
-    /// The step; `None` if the reply was not parsed.
+    /// The step of the reply. `None` if the reply was not parsed.
     pub(crate) step: Option<StepType>,
     pub(crate) error: &'a Error,
 }
 
 impl Refusal<'_> {
-    /// Records why a report was refused. Failures of the service itself and broken connections are not recorded.
+    /// Records why a report was refused. Failures of this service and broken connections are not recorded.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl Refusal<'_> {
     }
 
     async fn try_record(&self, inventory: &Inventory) -> Result<(), Error> {
-        // An agent repeats its report each minute.
+        // Agents repeat their reports every minute.
         if self.is_recorded(self.key.find_cached(inventory).await?.record(), inventory.now()) {
             return Ok(());
         }
@@ -72,8 +72,8 @@ impl Refusal<'_> {
             let is_reported = self.update(&mut draft.record, &mut journal);
             assess_unbound(&mut draft, context, &mut journal)?;
             draft.record.updated_at = journal.micros();
-            // Stored even if the infra-env has no room for reports, which may be the reason. All refusals of a host take
-            // less than 32 KiB.
+            // The refusal is stored even if the infra-env has reached its size limit, because this limit may be the
+            // reason. All refusals of a host take less than 32 KiB.
             draft.write(&mut change)?;
             journal.write(&mut change)?;
             Ok((change, is_reported))
@@ -85,15 +85,17 @@ impl Refusal<'_> {
         Ok(())
     }
 
-    /// Returns `true` if nothing needs to be recorded: the reason is the recorded one, or that one is recent.
+    /// Returns `true` if nothing needs to be written, because the same reason is recorded or the recorded reason is
+    /// recent.
     fn is_recorded(&self, host: &HostRecord, now: DateTime<Utc>) -> bool {
-        let Some(known) = host.findings.refused.get(self.step_name()) else { return false };
-        let is_same = Some(known.status) == self.status() && known.reason == self.reason();
-        is_same || is_recent(known, now)
+        let Some(recorded) = host.findings.refused.get(self.step_name()) else { return false };
+        let is_same = Some(recorded.status) == self.status() && recorded.reason == self.reason();
+        is_same || is_recent(recorded, now)
     }
 
-    /// Updates the host. Returns `true` if this added an event: for each reason that replaces another one, and else at
-    /// most one per hour for each step and status, even if the agent sends good and bad reports in turn.
+    /// Records the refusal in the host. Returns `true` if this has added an event. A reason that replaces another one
+    /// adds an event. Otherwise at most one event per hour is added for each step and status, even if valid and refused
+    /// reports alternate.
     fn update(&self, host: &mut HostRecord, journal: &mut Journal) -> bool {
         const EVENT: &str = "host_report_refused";
         let (step, Some(status)) = (self.step_name(), self.status()) else { return false };
@@ -109,7 +111,7 @@ impl Refusal<'_> {
         is_due
     }
 
-    /// Returns the status of the response, or `None` for a failure of the service itself.
+    /// Returns the status of the response, or `None` for a failure of this service.
     fn status(&self) -> Option<u16> {
         match self.error.kind() {
             ErrorKind::Invalid => Some(400),
@@ -118,7 +120,7 @@ impl Refusal<'_> {
         }
     }
 
-    /// Returns the start of the reason.
+    /// Returns the reason, limited to [`MAX_REASON`] characters.
     fn reason(&self) -> String {
         self.error.reason().chars().take(MAX_REASON).collect()
     }
@@ -128,9 +130,9 @@ impl Refusal<'_> {
     }
 }
 
-/// Returns `true` if the recorded reason must not be replaced yet.
+/// Returns `true` if it is too early to replace the recorded reason.
 fn is_recent(refused: &RefusedReport, now: DateTime<Utc>) -> bool {
-    // The clock may have been set back.
+    // The clock may have been set back, so the difference may be negative.
     refused.recorded_at.0.is_some_and(|at| (now - at).abs() < CHANGE_INTERVAL)
 }
 
@@ -144,7 +146,8 @@ mod tests {
     use crate::id::{HostId, InfraEnvId};
     use crate::time::Millis;
 
-    /// Records a refused inventory report, if that is due. Returns `true` if this added an event.
+    /// Records a refused inventory report unless the reason is already recorded. Returns `true` if this has added an
+    /// event.
     fn refuse(host: &mut HostRecord, reason: &str) -> bool {
         let (key, error) =
             (HostKey { infra_env_id: host.infra_env_id, host_id: host.id }, Error::invalid(reason));
@@ -176,7 +179,7 @@ mod tests {
             make_older(&mut host, age);
             assert!(refuse(&mut host, "A"));
         }
-        // Good reports in between do not lead to more events.
+        // A valid report in between does not lead to another event.
         forget(&mut host.findings, StepType::Inventory);
         assert!(!refuse(&mut host, "B"));
         assert_eq!(reason(&host), "B");

@@ -1,4 +1,4 @@
-//! Registration of hosts by their agents, after each boot of the discovery image.
+//! Registration of hosts by their agents after each boot of the discovery image.
 
 use rules::disk::is_named;
 use rules::host::state::{HostEvent, HostRefusal, HostReset, RegistrationFacts, Transition, decide};
@@ -20,29 +20,27 @@ use crate::request_id::RequestId;
 use crate::service::infra_envs::{require_cluster_of_infra_env, stored_infra_env};
 use crate::store::{Change, ReadSet};
 
-/// Error text for an installed host that booted the discovery image again.
+/// Error text if an installed host has booted the discovery image again.
 const ALREADY_INSTALLED: &str = "Host is trying to register after the cluster has already been installed. That most probably \
                                   means that the host is booting from the installation ISO, and therefore not effectively \
                                   joining the cluster. The request will be ignored. Fix the boot order and reboot the host.";
 
-/// A registration of a host.
+/// The registration request of a host's agent.
 #[derive(Clone, Debug)]
 pub(crate) struct Registration {
-    /// Key of the host.
     pub(crate) key: HostKey,
-    /// Container image of the agent; empty if the agent did not send it.
+    /// Container image of the agent. Empty if the agent does not send it.
     pub(crate) agent_version: String,
-    /// Id of the request.
     pub(crate) request: Option<RequestId>,
 }
 
 impl Inventory {
-    /// Creates a host, or registers it again. A refused registration adds an event.
+    /// Creates a host, or registers an existing host again. A refused registration adds an event.
     ///
     /// # Errors
     ///
     /// Returns an error if the infra-env does not exist or is full, or if the status of the host or of its cluster does
-    /// not allow it.
+    /// not allow the registration.
     pub(crate) async fn register_host(&self, registration: &Registration) -> Result<HostRecord, Error> {
         registration.register(self).await
     }
@@ -81,15 +79,15 @@ impl Registration {
         if infra_env.image.image_type == ImageType::Disconnected {
             return Err(Error::invalid("Hosts of a disconnected ISO do not register"));
         }
-        // A concurrent deletion of the infra-env fails or makes this change fail.
+        // If the infra-env is deleted concurrently, either the deletion or this change fails.
         change.require(&infra_env);
-        let found = self.key.find_any(records).await?;
-        let (found, deleted) = match found {
+        let existing = self.key.find_any(records).await?;
+        let (existing, deleted) = match existing {
             Some(host) if host.record.deleted_at.is_some() => (None, Some(host)),
-            found => (found, None),
+            existing => (existing, None),
         };
         let mut journal = inventory.journal(self.request);
-        let host = if let Some(stored) = found {
+        let host = if let Some(stored) = existing {
             let mut draft = HostDraft::read(records, stored, ASSESSED).await?;
             self.register_again(&infra_env, &mut draft, &mut journal)?;
             assess_unbound(&mut draft, context, &mut journal)?;
@@ -140,7 +138,7 @@ impl Registration {
         Ok(host)
     }
 
-    /// Updates a host that booted the discovery image again. Its status decides what the new registration means.
+    /// Updates a host that has booted the discovery image again. The effect depends on the status of the host.
     fn register_again(
         &self,
         infra_env: &InfraEnvRecord,
@@ -186,12 +184,13 @@ fn refused_registration(host: &HostRecord, refusal: HostRefusal) -> Error {
     }
 }
 
-/// Returns the installation disk as the console of the host shows it, if the inventory report has it.
+/// Returns the installation disk in the form that the host's console shows. Returns `None` if the inventory report does
+/// not contain the disk.
 fn describe_installation_disk(draft: &HostDraft) -> Result<Option<String>, Error> {
     let (host, inventory) = (&draft.record, draft.summary()?.inventory.as_ref());
-    let chosen = host.choices.installation_disk.as_ref();
+    let choice = host.choices.installation_disk.as_ref();
     let mut disks = inventory.iter().flat_map(|inventory| &inventory.disks);
-    let disk = chosen.and_then(|chosen| disks.find(|disk| is_named(disk, &chosen.id)));
+    let disk = choice.and_then(|choice| disks.find(|disk| is_named(disk, &choice.id)));
     Ok(disk.map(|disk| {
         let name = format!("({}, {})", disk.name, disk.id);
         let parts = [&*disk.model, &disk.serial, &name];

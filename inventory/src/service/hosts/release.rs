@@ -1,4 +1,4 @@
-//! What the deletion of a cluster does to its hosts.
+//! Removes hosts from a cluster that is being deleted.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -14,9 +14,9 @@ use crate::infra_env::InfraEnvRecord;
 use crate::journal::Journal;
 use crate::store::{Change, Filter, Kind, ReadSet, Reader as _};
 
-/// Deletes or unbinds the hosts of a cluster, as part of the change that deletes the cluster.
+/// Deletes or unbinds the hosts of a cluster as part of the change that deletes the cluster.
 ///
-/// Hosts of an infra-env that is bound to the cluster are deleted. Hosts of other infra-envs are unbound.
+/// Hosts are deleted if their infra-env is bound to the cluster, and unbound otherwise.
 ///
 /// # Errors
 ///
@@ -31,12 +31,12 @@ pub(crate) async fn release_hosts(
     for stored in reads.list::<HostRecord>(Filter::all(Kind::Host).of_cluster(cluster.0)).await? {
         let mut draft = HostDraft::new(stored);
         let host = &mut draft.record;
-        // Most hosts of a cluster are in one infra-env.
+        // Usually, all hosts of a cluster are in one infra-env, so the result is remembered.
         let is_bound = match bound_infra_envs.entry(host.infra_env_id) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(unknown) => {
                 let infra_env = reads.find::<InfraEnvRecord>(None, host.infra_env_id.0).await?;
-                *unknown.insert(infra_env.is_some_and(|found| found.record.cluster_id == Some(cluster)))
+                *unknown.insert(infra_env.is_some_and(|stored| stored.record.cluster_id == Some(cluster)))
             }
         };
         if is_bound {
@@ -47,7 +47,7 @@ pub(crate) async fn release_hosts(
         host.updated_at = journal.micros();
         draft.write(change)?;
     }
-    // A host that is bound at the same moment would refer to a deleted cluster.
+    // Without this requirement, a concurrently bound host could refer to a deleted cluster.
     change.require_none(Filter::all(Kind::Host).of_cluster(cluster.0));
     Ok(())
 }

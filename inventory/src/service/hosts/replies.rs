@@ -1,4 +1,4 @@
-//! Step replies of agents.
+//! Stores the step replies of agents.
 
 use assisted::reply::StepReply;
 use assisted::step::StepType;
@@ -20,7 +20,7 @@ use crate::request_id::RequestId;
 use crate::store::ReportKind;
 
 impl Inventory {
-    /// Returns `true` if a reply repeats an earlier one of the host and changes nothing.
+    /// Returns `true` if a reply repeats an earlier reply of the host and changes nothing.
     ///
     /// # Errors
     ///
@@ -34,7 +34,7 @@ impl Inventory {
     ///
     /// # Errors
     ///
-    /// Returns an error if the host does not exist, or if its report is refused.
+    /// Returns an error if the host does not exist, or if the report is refused.
     pub(crate) async fn store_reply(
         &self,
         key: HostKey,
@@ -62,8 +62,8 @@ impl Inventory {
         Ok(())
     }
 
-    /// Returns `true` if a reply is a connectivity report that differs from the stored one only in measured numbers, so
-    /// that it changes no host. The report then replaces the stored one soon.
+    /// Returns `true` if a reply is a connectivity report that differs from the stored one only in measured numbers.
+    /// Such a report does not change the host, and replaces the stored one later.
     async fn is_only_measured(&self, key: HostKey, output: &StepOutput<'_>) -> Result<bool, Error> {
         let StepOutput::Report(ReportKind::Connectivity, payload, report) = output else { return Ok(false) };
         let cached = key.find_cached(self).await?;
@@ -88,8 +88,8 @@ impl Inventory {
         Ok(is_same)
     }
 
-    /// Records why a reply was refused. `step` is `None` if the reply was not parsed. Failures of the service itself are
-    /// not recorded.
+    /// Records why a reply was refused. `step` is `None` if the reply was not parsed. Failures of this service are not
+    /// recorded.
     ///
     /// # Errors
     ///
@@ -105,7 +105,7 @@ impl Inventory {
     }
 }
 
-/// Stores the measured reports that wait, until all of them are stored.
+/// Stores the waiting connectivity reports until none are left.
 async fn store_measured_reports(inventory: Inventory) {
     loop {
         tokio::time::sleep(COLLECTION_TIME).await;

@@ -1,4 +1,4 @@
-//! Restoration of hosts whose records were lost, for an operator.
+//! Restores hosts after the loss of the database, from the resources of an operator.
 
 use futures_util::future::BoxFuture;
 
@@ -15,17 +15,17 @@ use crate::service::infra_envs::{require_cluster_of_infra_env, stored_infra_env}
 use crate::store::{Change, ReadSet};
 
 impl Inventory {
-    /// Creates a host from what its `Agent` resource recorded, after the loss of the database. The infra-env, and the
-    /// cluster if the host had one, must be created with their old ids before. The running agent of the host continues:
-    /// its next check-in and its reports are accepted without a boot.
+    /// Creates a host from the data in its `Agent` resource, after the loss of the database. The infra-env, and the
+    /// cluster if the host had one, must have been created again with their old ids. The host's agent keeps running:
+    /// its next check-in and reports are accepted without a reboot.
     ///
-    /// What the resource does not record is not restored: the other reports, which the agent sends again, the choices of
-    /// users, which [`update_host_from_agent`](Self::update_host_from_agent) sets, the events, and the logs.
+    /// Data outside of the resource is not restored. The agent sends its other reports again, and
+    /// [`update_host_from_agent`](Self::update_host_from_agent) sets the choices of users. Events and logs are lost.
     ///
     /// # Errors
     ///
-    /// Returns an error if the infra-env or the cluster does not exist, or if the inventory report is invalid. The error
-    /// is a [`Conflict`](crate::ErrorKind::Conflict) if the host exists.
+    /// Returns an error if the infra-env or the cluster does not exist, or if the inventory report is invalid. The
+    /// error is a [`Conflict`](crate::ErrorKind::Conflict) if the host already exists.
     pub fn restore_host(
         &self,
         key: HostKey,
@@ -138,7 +138,7 @@ mod tests {
         let reason =
             format!("Host with ID {host_id} already exists in infraEnv {infra_env_id}. Cannot restore.");
         assert_eq!((error.kind(), error.reason()), (ErrorKind::Conflict, reason.as_str()));
-        // A deleted host does not prevent the restoration.
+        // A deleted host can be restored.
         inventory.deregister_host(key, None).await.unwrap();
         assert!(inventory.restore_host(key, recorded(), None).await.is_ok());
         reply(inventory, key, StepType::Inventory, INVENTORY_REPORT).await;

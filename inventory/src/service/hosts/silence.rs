@@ -1,4 +1,4 @@
-//! Disconnects hosts that are silent for too long.
+//! Marks hosts as disconnected if they have not checked in for too long.
 
 use rules::host::state::{HostEvent, becomes_disconnected, decide};
 
@@ -10,7 +10,7 @@ use crate::host::connection::{connected_since, is_connected, set_silent};
 use crate::host::draft::{ASSESSED, HostDraft};
 use crate::store::{Change, Key, ReadSet, Reader as _};
 
-/// Disconnects the hosts among these that have not checked in for too long, in one change. Returns their number.
+/// Marks the silent hosts among `hosts` as disconnected, in one change. Returns their number.
 pub(crate) async fn disconnect_silent(inventory: &Inventory, hosts: &[Key]) -> Result<usize, Error> {
     let settings = inventory.settings();
     let mut contexts = Vec::new();
@@ -23,15 +23,15 @@ pub(crate) async fn disconnect_silent(inventory: &Inventory, hosts: &[Key]) -> R
         let mut disconnected = 0;
         for (key, context) in hosts.iter().zip(contexts) {
             let Some(context) = context else { continue };
-            let found = reads.find::<HostRecord>(key.parent, key.id).await?;
-            let Some(stored) = found.filter(|host| host.record.deleted_at.is_none()) else { continue };
+            let stored = reads.find::<HostRecord>(key.parent, key.id).await?;
+            let Some(stored) = stored.filter(|host| host.record.deleted_at.is_none()) else { continue };
             let host = &stored.record;
             if !becomes_disconnected(host.status()) || is_connected(host, settings, journal.now()) {
                 continue;
             }
             let mut draft = HostDraft::read(&reads, stored, ASSESSED).await?;
             set_silent(&mut draft.record, true);
-            // The assessment of its cluster follows.
+            // Only the status changes here. An assessment of the host's cluster follows.
             if draft.record.cluster_id.is_some()
                 && let Ok(transition) =
                     decide(draft.record.status(), &HostEvent::LoseConnection, journal.now())
@@ -40,7 +40,7 @@ pub(crate) async fn disconnect_silent(inventory: &Inventory, hosts: &[Key]) -> R
             }
             assess_unbound(&mut draft, context, &mut journal)?;
             draft.record.updated_at = journal.micros();
-            // Another replica may store a check-in in the meantime, which does not change the generation.
+            // Another replica may store a check-in concurrently, which does not change the generation.
             change.require_silent(&draft.record, connected_since(settings, journal.now()));
             draft.write(&mut change)?;
             disconnected += 1;

@@ -1,4 +1,5 @@
-//! Operations on hosts that the service does not implement. They refuse what the Assisted Installer would refuse too.
+//! Operations on hosts that this service does not implement. They refuse the same requests as the Assisted Installer,
+//! and report all others as not implemented.
 
 use std::convert::Infallible;
 
@@ -8,7 +9,7 @@ use crate::host::{HostRecord, HostStatus};
 use crate::id::HostKey;
 
 impl Inventory {
-    /// Resets a host that was added to an existing cluster.
+    /// Resets a day-2 host, which was added to an existing cluster.
     ///
     /// # Errors
     ///
@@ -18,7 +19,7 @@ impl Inventory {
         Err(Error::unimplemented("hosts cannot be reset: this service does not install clusters"))
     }
 
-    /// Installs a host that is added to an existing cluster.
+    /// Installs a day-2 host, which is being added to an existing cluster.
     ///
     /// # Errors
     ///
@@ -36,7 +37,7 @@ impl Inventory {
         Err(Error::unimplemented("hosts cannot be installed: this service does not install clusters"))
     }
 
-    /// Resets a validation of a host's installation.
+    /// Resets an installation validation of a host.
     ///
     /// # Errors
     ///

@@ -18,7 +18,7 @@ use crate::journal::Journal;
 use crate::request_id::RequestId;
 
 impl Inventory {
-    /// Returns a host.
+    /// Returns a host that is not deleted.
     ///
     /// # Errors
     ///
@@ -27,8 +27,8 @@ impl Inventory {
         Box::pin(async move { Ok(key.find(self.records()).await?.record) })
     }
 
-    /// Returns a host of a cluster. Several infra-envs may have a host with this id: without an infra-env, the first one of
-    /// the cluster is returned.
+    /// Returns a host of a cluster. Several infra-envs can contain a host with the same id. If `infra_env` is `None`,
+    /// the first of these hosts in the cluster is returned.
     pub(crate) async fn host_in_cluster(
         &self,
         cluster: ClusterId,
@@ -38,8 +38,8 @@ impl Inventory {
         let infra_env = match infra_env {
             Some(id) => Some(id),
             None => {
-                let found = self.records().store().hosts_in_cluster(cluster, &[host_id]).await?;
-                found.first().and_then(|key| key.parent).map(InfraEnvId)
+                let keys = self.records().store().hosts_in_cluster(cluster, &[host_id]).await?;
+                keys.first().and_then(|key| key.parent).map(InfraEnvId)
             }
         };
         let infra_env_id = infra_env.ok_or_else(|| {
@@ -50,12 +50,12 @@ impl Inventory {
         Ok(host)
     }
 
-    /// Updates a host.
+    /// Updates a host with the values of an API request.
     ///
     /// # Errors
     ///
-    /// Returns an error if the host does not exist, if a value is refused, or if the status of the host does not allow
-    /// the change. The error is a [`Conflict`](ErrorKind::Conflict) if a resource decides a value.
+    /// Returns an error if the host does not exist, if a value is invalid, or if the status of the host does not allow
+    /// the change. The error is a [`Conflict`](ErrorKind::Conflict) if the owner of the host determines a value.
     pub fn update_host(
         &self,
         key: HostKey,
@@ -76,7 +76,7 @@ impl Inventory {
         })
     }
 
-    /// Deletes a host. A job deletes its logs.
+    /// Deletes a host. A background job deletes its logs.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl Inventory {
         })
     }
 
-    /// Deletes a host, for an operator that repeats the call until it succeeds. Returns `true` if the host existed.
+    /// Deletes a host for an operator, which repeats the call until it succeeds. Returns `true` if the host existed.
     ///
     /// # Errors
     ///
@@ -119,11 +119,12 @@ impl Inventory {
         })
     }
 
-    /// Sets the arguments of coreos-installer for a host.
+    /// Sets the arguments that a host passes to coreos-installer.
     ///
     /// # Errors
     ///
-    /// Returns an error if the host does not exist, if an argument is refused, or if a resource decides the arguments.
+    /// Returns an error if the host does not exist, if an argument is invalid, or if the owner of the host determines
+    /// the arguments.
     pub fn set_host_installer_args(
         &self,
         key: HostKey,
@@ -141,11 +142,12 @@ impl Inventory {
         })
     }
 
-    /// Sets the Ignition override of a host. An empty one removes it.
+    /// Sets the Ignition override of a host. An empty text removes it.
     ///
     /// # Errors
     ///
-    /// Returns an error if the host does not exist, if the config is not valid, or if a resource decides the override.
+    /// Returns an error if the host does not exist, if the config is invalid, or if the owner of the host determines
+    /// the override.
     pub fn set_host_ignition(
         &self,
         key: HostKey,

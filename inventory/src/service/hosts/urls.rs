@@ -8,18 +8,19 @@ use crate::host::HostRecord;
 use crate::infra_env::urls;
 use crate::{Inventory, Secret};
 
-/// The URLs of a host that is bound to a cluster. A host without a cluster has none.
+/// The URLs of a host's events and logs. A host without a cluster has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HostUrls {
-    /// The events.
+    /// URL of the host's events, with the token of its infra-env.
     pub events: Option<Secret>,
-    /// The uploaded logs. `None` if the service has none, or if only a user with a token may read them.
+    /// URL of the host's uploaded logs. `None` if no logs have been uploaded, or if only users with a token may read
+    /// them.
     pub logs: Option<Secret>,
 }
 
 impl Inventory {
-    /// Returns the URLs of a host.
+    /// Returns the URLs of a host's events and logs.
     ///
     /// # Errors
     ///
@@ -30,7 +31,7 @@ impl Inventory {
             let infra_env = self.current_infra_env(host.infra_env_id).await?;
             let events = urls::host_events(infra_env.record(), host.id, self.settings());
             let has_logs = host.logs.collected_at.0.is_some();
-            // A token of the infra-env does not open the logs of a cluster.
+            // The token of an infra-env does not authorize access to the logs of a cluster.
             let is_open = self.policy().kind() == PolicyKind::None;
             let logs = (has_logs && is_open).then(|| urls::host_logs(cluster, host.id, self.settings()));
             Ok(HostUrls { events: Some(Secret::new(events)), logs: logs.map(Secret::new) })

@@ -7,16 +7,16 @@ use crate::id::InfraEnvId;
 use crate::store::Stored;
 
 impl Inventory {
-    /// Returns an error if the host with this MAC address must not boot the discovery image: it is installed, or its
-    /// installation has written the system to the disk.
+    /// Returns an error if the host with this MAC address must boot from its disk, because it is installed or its
+    /// installer has written the system to the disk.
     ///
-    /// If several hosts have the address, none of them may be beyond discovery.
+    /// If several hosts have the address, the error is returned if any of them must boot from its disk.
     pub(crate) async fn require_discovery(&self, infra_env: InfraEnvId, mac: &str) -> Result<(), Error> {
         let mac = mac.to_ascii_lowercase().replace('-', ":");
         let hosts = self.records().store().hosts_with_mac(&mac).await?;
         for key in hosts.into_iter().filter(|key| key.parent == Some(infra_env.0)) {
-            let found: Option<Stored<HostRecord>> = self.records().find(key.parent, key.id).await?;
-            if let Some(Stored { record: host, .. }) = found
+            let stored: Option<Stored<HostRecord>> = self.records().find(key.parent, key.id).await?;
+            if let Some(Stored { record: host, .. }) = stored
                 && is_beyond_discovery(&host)
             {
                 return Err(Error::not_found(format!(

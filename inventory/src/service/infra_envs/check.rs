@@ -1,4 +1,4 @@
-//! Rules for the values of an infra-env.
+//! Checks the settings of an infra-env.
 
 use std::net::IpAddr;
 
@@ -17,20 +17,18 @@ use crate::infra_env::{ImageSource, static_network};
 use crate::{Inventory, Secret, in_background};
 use discovery::{DiscoveryError, OpenshiftVersion};
 
-/// Decides the prefix of the error text for an invalid pull secret.
+/// Whether a pull secret belongs to a new or an existing infra-env. Determines the prefix of the error message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PullSecretOf {
-    /// An infra-env that is being created.
     New,
-    /// An existing infra-env.
     Existing,
 }
 
 impl Inventory {
-    /// Checks the values of an image source that differ from those before. Returns the network findings that are only
+    /// Checks the values of an image source that differ from `before`. Returns the network findings that are only
     /// warnings.
     ///
-    /// This may take long, because it generates the network files.
+    /// The check may take long, because it generates the network files.
     pub(crate) fn check_image_source(
         &self,
         source: &ImageSource,
@@ -81,7 +79,7 @@ impl Inventory {
         Ok(warnings)
     }
 
-    /// Calls [`check_image_source`](Self::check_image_source) on a background thread.
+    /// Runs [`check_image_source`](Self::check_image_source) on a background thread.
     pub(crate) async fn check_in_background(
         &self,
         source: &ImageSource,
@@ -89,7 +87,7 @@ impl Inventory {
         (architecture, pull_secret): (CpuArchitecture, PullSecretOf),
     ) -> Result<Vec<NetworkFinding>, Error> {
         let (inventory, mut source, before) = (self.clone(), source.clone(), before.clone());
-        // The version decides which Ignition spec an override may have.
+        // The version determines the supported Ignition spec versions of an override.
         if source.openshift_version.is_empty() && !source.ignition_config_override.is_empty() {
             source.openshift_version = self.os_image("", architecture).await?.openshift_version;
         }
@@ -106,7 +104,7 @@ impl Inventory {
         })
     }
 
-    /// Checks the Ignition override by making the config.
+    /// Checks the Ignition override by generating the config.
     fn check_override(&self, source: &ImageSource, cancel: &Cancel) -> Result<(), Error> {
         if source.ignition_config_override.is_empty() {
             return Ok(());
@@ -124,7 +122,7 @@ impl Inventory {
     }
 }
 
-/// Converts the error of a config into an error of an operation.
+/// Converts an error of the config generator into an error of an operation.
 pub(super) fn config_error(error: DiscoveryError) -> Error {
     match &error {
         DiscoveryError::Compose(

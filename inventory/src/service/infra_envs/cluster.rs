@@ -1,4 +1,4 @@
-//! Checks that an infra-env fits its cluster.
+//! Checks that an infra-env is compatible with its cluster.
 
 use crate::Inventory;
 use crate::catalogue::{CpuArchitecture, ImageType, ReleaseArchitecture};
@@ -9,7 +9,7 @@ use crate::infra_env::ImageSource;
 use crate::service::clusters::find_cluster;
 use crate::store::Reader;
 
-/// Returns the cluster of an infra-env, unless it has none or the cluster is deleted.
+/// Returns the cluster of an infra-env. Returns `None` if the infra-env has no cluster, or if the cluster is deleted.
 pub(crate) async fn cluster_of_infra_env(
     reader: &impl Reader,
     id: Option<ClusterId>,
@@ -18,7 +18,7 @@ pub(crate) async fn cluster_of_infra_env(
     Ok(find_cluster(reader, id).await?.map(|stored| stored.record))
 }
 
-/// Returns the cluster of an infra-env, or an error if the cluster does not exist or is deleted.
+/// Returns the cluster of an infra-env, if it has one. Returns an error if the cluster does not exist or is deleted.
 pub(crate) async fn require_cluster_of_infra_env(
     reader: &impl Reader,
     id: Option<ClusterId>,
@@ -31,7 +31,7 @@ pub(crate) async fn require_cluster_of_infra_env(
 }
 
 impl Inventory {
-    /// Returns an error if the infra-env's architecture or image type does not fit the cluster.
+    /// Returns an error if the architecture or the image type of the infra-env is incompatible with the cluster.
     pub(crate) fn check_fits_cluster(
         &self,
         cluster: &ClusterRecord,
@@ -58,9 +58,11 @@ impl Inventory {
             ));
         }
         match (cluster.parsed_version()?, first_version(architecture)) {
-            (Some(found), Some(first)) if found.minor() < first => Err(Error::invalid(format!(
-                "cannot use {architecture} architecture because it's not compatible on version {version} of OpenShift"
-            ))),
+            (Some(cluster_version), Some(first)) if cluster_version.minor() < first => {
+                Err(Error::invalid(format!(
+                    "cannot use {architecture} architecture because it's not compatible on version {version} of OpenShift"
+                )))
+            }
             _ => Ok(()),
         }
     }
@@ -74,9 +76,9 @@ impl Inventory {
         let fits = match of_cluster {
             ReleaseArchitecture::One(one) => one == architecture,
             ReleaseArchitecture::Multi => {
-                let wanted = cluster.parsed_version()?.map(|version| version.minor());
+                let minor = cluster.parsed_version()?.map(|version| version.minor());
                 self.catalogue().releases().iter().any(|release| {
-                    Some(release.parsed_version().minor()) == wanted
+                    Some(release.parsed_version().minor()) == minor
                         && release.cpu_architectures.contains(&architecture)
                 })
             }
@@ -98,7 +100,7 @@ fn is_oracle_cloud(cluster: &ClusterRecord) -> bool {
     name == Some("oci")
 }
 
-/// Returns the first OpenShift version that supports the architecture, or `None` if all versions do.
+/// Returns the first OpenShift version that supports the architecture. Returns `None` if all versions support it.
 fn first_version(architecture: CpuArchitecture) -> Option<(u64, u64)> {
     match architecture {
         CpuArchitecture::X86_64 => None,

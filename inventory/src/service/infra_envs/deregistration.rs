@@ -1,4 +1,4 @@
-//! Deletion of infra-envs.
+//! Deletes infra-envs.
 
 use futures_util::future::BoxFuture;
 
@@ -11,7 +11,7 @@ use crate::request_id::RequestId;
 use crate::store::{Change, Filter, Kind, ReadSet, Reader as _};
 
 impl Inventory {
-    /// Deletes an infra-env.
+    /// Deletes an infra-env without hosts.
     ///
     /// # Errors
     ///
@@ -36,12 +36,13 @@ impl Inventory {
         })
     }
 
-    /// Deletes an infra-env for the operator of its owner. The hosts of the infra-env must be deleted before. Returns
-    /// `true` if the infra-env existed. A refusal adds no event, because the operator repeats the call until it succeeds.
+    /// Deletes an infra-env for the operator of its owner. The hosts of the infra-env must have been deleted. Returns
+    /// `true` if the infra-env existed. A refusal adds no event, because the operator repeats the call until it
+    /// succeeds.
     ///
     /// # Errors
     ///
-    /// Returns an error if the infra-env still has hosts or another owner.
+    /// Returns an error if the infra-env has hosts, or if it has another owner.
     pub fn deregister_owned_infra_env(
         &self,
         id: InfraEnvId,

@@ -1,4 +1,4 @@
-//! Downloads of an infra-env: Ignition config, static network archive, initrd, iPXE script and URLs.
+//! Generates an infra-env's files for download: Ignition config, network file archive, initrd, iPXE script and URLs.
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -15,18 +15,17 @@ use crate::infra_env::{InfraEnvRecord, static_network, urls};
 use crate::{Inventory, in_background};
 use discovery::Inputs;
 
-/// A file of an infra-env.
+/// A downloadable file of an infra-env.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileName {
     DiscoveryIgnition,
-    /// The iPXE script.
     IpxeScript,
-    /// The network files of all hosts, in a tar archive.
+    /// A tar archive with the network files of all hosts.
     StaticNetworkConfig,
 }
 
 impl FileName {
-    /// The values of the parameter `file_name`.
+    /// The values of the request parameter `file_name`.
     pub(crate) const NAMES: [(&'static str, Self); 3] = [
         ("discovery.ign", Self::DiscoveryIgnition),
         ("ipxe-script", Self::IpxeScript),
@@ -45,10 +44,11 @@ impl FileName {
 /// The kind of an iPXE script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IpxeScript {
-    /// The script boots the discovery image.
+    /// The script always boots the discovery image.
     #[default]
     DiscoveryImageAlways,
-    /// The script sends the machine's MAC address to the service, which decides whether to boot the discovery image.
+    /// The script sends the host's MAC address to the service, which decides whether the host boots the discovery
+    /// image.
     BootOrderControl,
 }
 
@@ -66,14 +66,14 @@ impl IpxeScript {
     }
 }
 
-/// A file for download.
+/// A file to send to a client.
 #[derive(Clone, Debug)]
 pub struct File {
-    /// File name for the client; may be empty.
+    /// File name for the client. Empty if the client chooses the name.
     pub name: String,
-    /// Contents of the file.
+    /// The complete contents.
     pub contents: Bytes,
-    /// When the infra-env's image last changed.
+    /// Time of the last change to the infra-env's image source.
     pub changed_at: DateTime<Utc>,
 }
 
@@ -89,7 +89,7 @@ impl File {
         Ok(Self { name: name.into(), contents: contents.into(), changed_at })
     }
 
-    /// Returns a strong entity tag, made from the contents.
+    /// Returns a strong entity tag, computed from the contents.
     #[must_use]
     pub fn etag(&self) -> String {
         let digest = Sha256::digest(&self.contents);
@@ -99,11 +99,12 @@ impl File {
 }
 
 impl Inventory {
-    /// Returns the Ignition config of an infra-env, for another image type than its own if `kind` is set.
+    /// Returns the Ignition config of an infra-env. If `kind` is set, the config is for that image type instead of the
+    /// infra-env's own type.
     ///
     /// # Errors
     ///
-    /// Returns an error if the infra-env does not exist, or if the service cannot make a config for this image type.
+    /// Returns an error if the infra-env does not exist, or if no config can be generated for the image type.
     pub(crate) async fn discovery_ignition(
         &self,
         id: InfraEnvId,
@@ -131,11 +132,11 @@ impl Inventory {
         .await
     }
 
-    /// Returns the network files of an infra-env's hosts.
+    /// Returns a tar archive with the network files of an infra-env's hosts.
     ///
     /// # Errors
     ///
-    /// Returns an error if the infra-env does not exist, or if the network files cannot be made.
+    /// Returns an error if the infra-env does not exist, or if the network files cannot be generated.
     pub(crate) async fn static_network_tar(&self, id: InfraEnvId) -> Result<File, Error> {
         let record = self.infra_env(id).await?;
         if record.image.static_network_config.is_empty() {
@@ -148,11 +149,11 @@ impl Inventory {
         .await
     }
 
-    /// Returns the archive that the initrd of a minimal image loads in addition. Empty if none is needed.
+    /// Returns the additional initrd of a minimal image, as an archive. Empty if the image needs none.
     ///
     /// # Errors
     ///
-    /// Returns an error if the infra-env does not exist, or if the archive cannot be made.
+    /// Returns an error if the infra-env does not exist, or if the archive cannot be generated.
     pub(crate) async fn minimal_initrd(&self, id: InfraEnvId) -> Result<File, Error> {
         let record = self.infra_env(id).await?;
         self.make_from_inputs(record, |record, inputs, networks| {
@@ -162,7 +163,7 @@ impl Inventory {
         .await
     }
 
-    /// Returns the iPXE script. With a MAC address, it is the script that boots the discovery image.
+    /// Returns an iPXE script of an infra-env. With a MAC address, returns the script that boots the discovery image.
     ///
     /// # Errors
     ///
@@ -180,7 +181,7 @@ impl Inventory {
         self.ipxe_script_of(&record, if mac.is_some() { IpxeScript::DiscoveryImageAlways } else { kind })
     }
 
-    /// Returns an iPXE script of an infra-env, made from its record alone.
+    /// Returns an iPXE script of an infra-env, generated only from the given record.
     ///
     /// # Errors
     ///
@@ -196,7 +197,7 @@ impl Inventory {
         File::new(format!("{}-ipxe-script", record.id), script, record)
     }
 
-    /// Returns the settings for booting the hosts of an infra-env over the network.
+    /// Returns the settings for network boot of an infra-env's hosts.
     pub(super) fn network_boot(&self, record: &InfraEnvRecord) -> Result<NetworkBoot, Error> {
         let (id, version) = (DiscoveryId::parse(&record.id.to_string())?, &record.image.os_image);
         let images = self.settings().image_service_base_url.clone();
@@ -233,7 +234,7 @@ impl Inventory {
         Ok(urls::file(&record, file.as_str(), script.map(IpxeScript::as_str), self.settings()))
     }
 
-    /// Calls `make` with the inputs and network files of an infra-env, on a background thread.
+    /// Calls `make` with the inputs and the network files of an infra-env, on a background thread.
     async fn make_from_inputs(
         &self,
         record: InfraEnvRecord,
@@ -249,13 +250,13 @@ impl Inventory {
     }
 }
 
-/// Returns the credential in the URLs of an infra-env, if its policy requires one.
+/// Returns the credential for the URLs of an infra-env. Returns `None` if the authentication policy requires none.
 fn url_credential(record: &InfraEnvRecord) -> Result<Option<Credential>, InputError> {
     let token = Some(record.url_token.reveal()).filter(|token| !token.is_empty());
     Ok(token.map(AgentToken::new).transpose()?.map(Credential::ApiKey))
 }
 
-/// Returns the architecture of an iPXE script.
+/// Returns the architecture name for an iPXE script.
 #[must_use]
 pub fn ipxe_architecture(architecture: CpuArchitecture) -> IpxeArchitecture {
     match architecture {

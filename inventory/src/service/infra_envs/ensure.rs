@@ -1,4 +1,4 @@
-//! Creates or changes an infra-env whose id the caller chooses, so that it equals its definition.
+//! Creates or changes an infra-env with a given id, so that it equals its definition.
 
 use std::fmt::Display;
 
@@ -14,19 +14,19 @@ use crate::request_id::RequestId;
 use crate::store::{Change, ReadSet, Reader as _, Stored};
 use crate::time::Micros;
 
-/// A resource that equals its parameters, and what was done for that.
+/// A resource that equals its definition, with the action that was necessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ensured<T> {
-    /// The resource did not exist and was created.
+    /// The resource did not exist, and was created.
     Created(T),
-    /// The resource existed and was changed.
+    /// The resource existed, and was changed.
     Updated(T),
-    /// The resource existed and was not changed.
+    /// The resource existed, and already equaled its definition.
     Unchanged(T),
 }
 
 impl<T> Ensured<T> {
-    /// Returns the resource.
+    /// Returns the resource, regardless of the action.
     pub fn into_inner(self) -> T {
         match self {
             Self::Created(resource) | Self::Updated(resource) | Self::Unchanged(resource) => resource,
@@ -39,7 +39,7 @@ impl<T> Ensured<T> {
     }
 }
 
-/// The wanted infra-env of one call.
+/// The arguments of a call to [`ensure_infra_env`](Inventory::ensure_infra_env).
 #[derive(Debug)]
 struct EnsuredInfraEnv {
     id: InfraEnvId,
@@ -49,29 +49,30 @@ struct EnsuredInfraEnv {
 }
 
 impl Inventory {
-    /// Creates the infra-env `id`, or changes it so that it equals its definition, as if it had just been created with
-    /// it. A field that the parameters omit gets the same default as in a new infra-env: without a version, the
-    /// infra-env gets the newest base image of the catalogue.
+    /// Creates the infra-env `id`, or changes it so that it equals its definition. The result is the same as if the
+    /// infra-env had just been created with the definition. So a field that the parameters omit gets its default.
+    /// Without a version, the infra-env gets the newest base image of the catalogue.
     ///
-    /// The caller chooses the id: an operator uses the UID of the resource that it reconciles. The call can be repeated at
-    /// any time, and by several callers at the same time. If nothing differs, nothing is written. A refusal adds no
+    /// The caller chooses the id: an operator uses the UID of the resource that it reconciles. The call can be repeated
+    /// at any time, also by several callers concurrently. If nothing differs, nothing is written. A refusal adds no
     /// event, because callers repeat the call until it succeeds.
     ///
-    /// An operator sets the `owner`: the resource that the infra-env equals. From then on, the API and callers with
-    /// another owner cannot change or delete the infra-env. An infra-env without an owner gets it. Only definitions have
-    /// `mirrors`: the API does not show them.
+    /// An operator sets `owner` to the resource that it reconciles. After that, the API and callers with another owner
+    /// cannot change or delete the infra-env. If an existing infra-env has no owner, it gets this one. `mirrors` can
+    /// only be set by a definition, and the API does not show them.
     ///
-    /// An infra-env whose record was lost can be created again with its old id. Its image has the same URL, if the URL has
-    /// no token or the definition has the [`url_token`](InfraEnvDefinition::url_token). Else the URL has a new token, and
-    /// the old one stays valid, so that agents continue. Not restored are its events, its creation time, its image
-    /// generation, which is 1 again, and its [signing key](InfraEnvRecord::signing_key).
+    /// An infra-env whose record was lost can be created again with its old id. The URL of its image stays the same if
+    /// the URL has no token, or if the definition has the old [`url_token`](InfraEnvDefinition::url_token). Otherwise
+    /// the URL gets a new token. The old token stays valid, so that running agents continue to work. The events, the
+    /// creation time, the image generation, which restarts at 1, and the [signing key](InfraEnvRecord::signing_key) are
+    /// not restored.
     ///
     /// # Errors
     ///
     /// Returns an error if a value is invalid, or if the cluster or a base image for the version does not exist. The
-    /// error is a [`Conflict`](crate::ErrorKind::Conflict) if the infra-env has another name, CPU architecture or
-    /// cluster, which cannot be changed, if it has another owner, or if [`Settings::infra_env_id`](crate::Settings::infra_env_id) requires
-    /// another id.
+    /// error is a [`Conflict`](crate::ErrorKind::Conflict) in three cases: the infra-env has another name, CPU
+    /// architecture or cluster, which cannot be changed; it has another owner; or
+    /// [`Settings::infra_env_id`](crate::Settings::infra_env_id) requires another id.
     ///
     /// # Examples
     ///
@@ -105,8 +106,8 @@ impl Inventory {
             if let Some(only) = self.settings().infra_env_id.filter(|only| *only != id) {
                 return Err(Error::conflict(format!("infra-env {id} cannot exist: the only one is {only}")));
             }
-            let wanted = &EnsuredInfraEnv { id, definition, request, last_check: LastCheck::default() };
-            let attempt = |reads: ReadSet| async move { self.attempt_ensure(&reads, wanted).await };
+            let target = &EnsuredInfraEnv { id, definition, request, last_check: LastCheck::default() };
+            let attempt = |reads: ReadSet| async move { self.attempt_ensure(&reads, target).await };
             self.records().change(attempt).await
         })
     }
@@ -114,9 +115,9 @@ impl Inventory {
     async fn attempt_ensure(
         &self,
         reads: &ReadSet,
-        wanted: &EnsuredInfraEnv,
+        target: &EnsuredInfraEnv,
     ) -> Result<(Change, Ensured<InfraEnvRecord>), Error> {
-        let EnsuredInfraEnv { id, definition, request, last_check } = wanted;
+        let EnsuredInfraEnv { id, definition, request, last_check } = target;
         let owner = &definition.owner;
         let Some(mut stored) = reads.find::<InfraEnvRecord>(None, id.0).await? else {
             let (record, warnings) = self.new_infra_env(*id, definition.clone()).await?;
@@ -137,7 +138,7 @@ impl Inventory {
         Ok((change, Ensured::Updated(record)))
     }
 
-    /// Prepares the change of an infra-env whose images stay the same.
+    /// Plans the change of an infra-env whose images stay the same. Only its owner may be new.
     fn plan_owner(
         &self,
         stored: Stored<InfraEnvRecord>,
@@ -152,8 +153,8 @@ impl Inventory {
         Ok((change, Ensured::Updated(record)))
     }
 
-    /// Returns the wanted image source of an existing infra-env: to be checked, with the networks in the order of the
-    /// definition, and to be stored.
+    /// Returns two forms of the new image source of an existing infra-env. The first is for the check, with the
+    /// networks in the order of the definition. The second is for storage.
     async fn ensured_image(
         &self,
         before: &InfraEnvRecord,
@@ -166,7 +167,7 @@ impl Inventory {
         image.os_image = os_image.openshift_version;
         let mut to_store = image.clone();
         to_store.static_network_config = static_network::in_stored_order(to_store.static_network_config);
-        // Networks that differ only in their order are not checked again.
+        // Networks that differ only in their order need no check.
         if to_store.static_network_config == before.image.static_network_config {
             image.static_network_config.clone_from(&to_store.static_network_config);
         }
@@ -174,7 +175,7 @@ impl Inventory {
     }
 }
 
-/// Returns an error that names all immutable fields whose wanted value differs.
+/// Returns an error that lists all immutable fields with a different value.
 fn require_same(before: &InfraEnvRecord, params: &InfraEnvCreateParams) -> Result<(), Error> {
     let cluster = |id: Option<_>| id.map_or_else(|| "null".to_owned(), |id| format!("{id}"));
     let (old, new) = (before.cpu_architecture, params.cpu_architecture.unwrap_or_default());
@@ -191,9 +192,9 @@ fn require_same(before: &InfraEnvRecord, params: &InfraEnvCreateParams) -> Resul
     Err(Error::conflict(format!("infra-env {}: {differences}", before.id)))
 }
 
-fn difference(field: &str, before: &impl Display, wanted: &impl Display) -> Option<String> {
-    let (before, wanted) = (before.to_string(), wanted.to_string());
-    (before != wanted).then(|| format!("{field} cannot change from {before} to {wanted}"))
+fn difference(field: &str, before: &impl Display, after: &impl Display) -> Option<String> {
+    let (before, after) = (before.to_string(), after.to_string());
+    (before != after).then(|| format!("{field} cannot change from {before} to {after}"))
 }
 
 #[cfg(test)]

@@ -14,27 +14,27 @@ use crate::{Inventory, Secret, in_background};
 
 /// The URLs of an infra-env's image and files.
 ///
-/// The URLs of the ISO and the initrd contain the revision of the image: they change if and only if its bytes change.
-/// The iPXE script contains the URL of the initrd without a revision, because scripts are saved and must boot the
-/// current image.
+/// The URLs of the ISO and the initrd contain a revision, which changes if and only if the bytes of the image change.
+/// The iPXE script contains the URL of the initrd without a revision, because users save scripts, and a saved script
+/// must boot the current image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImageUrls {
-    /// The revision of the ISO.
+    /// Revision of the ISO, which is part of its URL.
     pub revision: ImageRevision,
-    /// The ISO of the infra-env's type.
+    /// URL of the full or minimal ISO, as selected by the infra-env.
     pub iso: Secret,
-    /// The kernel for hosts that boot over the network.
+    /// URL of the kernel for network boot.
     pub kernel: String,
-    /// The root file system for hosts that boot over the network.
+    /// URL of the root file system for network boot.
     pub rootfs: String,
-    /// The initrd for hosts that boot over the network.
+    /// URL of the initrd for network boot.
     pub initrd: Secret,
-    /// The Ignition config.
+    /// URL of the Ignition config.
     pub discovery_ignition: Secret,
-    /// The events.
+    /// URL of the infra-env's events, with its token.
     pub events: Secret,
-    /// The archive with the network files of all hosts.
+    /// URL of the tar archive with the network files of all hosts.
     pub static_network: Secret,
     ipxe_script: Secret,
     boot_order_script: Secret,
@@ -52,7 +52,7 @@ impl ImageUrls {
 }
 
 impl Inventory {
-    /// Returns the URLs of an infra-env's image and files. Renders the image, unless its revision is known.
+    /// Returns the URLs of an infra-env's image and files. Renders the image if its revision is not cached.
     ///
     /// # Errors
     ///
@@ -87,8 +87,8 @@ impl Inventory {
         Ok((revision, urls::image(record, Some(revision), self.settings())))
     }
 
-    /// Returns the URL of an infra-env's ISO for the views of the infra-env. If the image cannot be made, the URL has no
-    /// revision: the infra-env must stay visible, so that its user can correct or delete it.
+    /// Returns the URL of an infra-env's ISO for API responses. If the image cannot be rendered, the URL contains no
+    /// revision. The infra-env must stay visible, so that its user can correct or delete it.
     pub(crate) async fn shown_iso_url(&self, record: &InfraEnvRecord) -> Result<String, Error> {
         match self.iso_url(record).await {
             Ok((_, url)) => Ok(url),

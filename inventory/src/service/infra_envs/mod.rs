@@ -1,4 +1,4 @@
-//! Operations on infra-envs.
+//! Operations on infra-envs: registration, changes, deletion, and generation of their files.
 
 mod boot_order;
 mod check;

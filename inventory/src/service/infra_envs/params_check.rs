@@ -1,4 +1,4 @@
-//! A check of the parameters of an infra-env without a registration.
+//! Checks the parameters of an infra-env without registering it.
 
 use assisted::infra_env::InfraEnvCreateParams;
 use futures_util::future::BoxFuture;
@@ -9,21 +9,21 @@ use crate::error::Error;
 use crate::infra_env::ImageSource;
 use crate::{Inventory, Secret};
 
-/// A pull secret without meaning. A config cannot be made without one.
+/// A placeholder pull secret, without which no config can be generated.
 const PULL_SECRET: &str = r#"{"auths":{"registry.invalid":{"auth":"YTpi"}}}"#;
 
 impl Inventory {
-    /// Checks the parameters of an infra-env by the rules of a registration, and returns the network findings that are
+    /// Checks the parameters of an infra-env with the rules for a registration. Returns the network findings that are
     /// only warnings. Nothing is written.
     ///
-    /// The pull secret is not checked. Nor are the existence of the cluster and of a base image for the version: both may
-    /// be added later.
+    /// The pull secret is not checked. The cluster and a base image for the version need not exist, because both may be
+    /// added later.
     ///
     /// # Errors
     ///
-    /// Returns an [`Invalid`](crate::ErrorKind::Invalid) error if a value is invalid. Another error means that the check
-    /// could not decide, for example because the parameters have an Ignition override without a version, and no base
-    /// image exists whose version could decide about the Ignition spec.
+    /// Returns an [`Invalid`](crate::ErrorKind::Invalid) error if a value is invalid. Any other error means that the
+    /// parameters could not be checked. For example, an Ignition override without a version cannot be checked if there
+    /// is no base image, whose version determines the Ignition spec.
     pub fn check_infra_env_params(
         &self,
         params: InfraEnvCreateParams,
@@ -37,7 +37,7 @@ impl Inventory {
                 let os_image = self.os_image("", architecture).await;
                 image.openshift_version = os_image.map_err(undecided)?.openshift_version;
             }
-            // The pull secret of an existing infra-env is not checked if it is unchanged.
+            // An unchanged pull secret of an existing infra-env is not checked.
             let before = ImageSource { pull_secret: image.pull_secret.clone(), ..ImageSource::default() };
             let of = (architecture, PullSecretOf::Existing);
             self.check_in_background(&image, &before, of).await
@@ -45,7 +45,7 @@ impl Inventory {
     }
 }
 
-/// A missing base image is a fault of the service's catalogue, not of the parameters.
+/// Returns an error that is not the fault of the parameters, because the catalogue of the service has no base image.
 fn undecided(error: Error) -> Error {
     Error::unavailable(format!("no base image decides which Ignition spec the override may have: {error}"))
 }

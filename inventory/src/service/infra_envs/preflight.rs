@@ -1,4 +1,4 @@
-//! Checks an infra-env's networks and config before a machine boots its image.
+//! Checks the networks and the config of an infra-env before a host boots the image.
 
 use futures_util::future::BoxFuture;
 use ignition::config::Config;
@@ -14,18 +14,18 @@ use crate::infra_env::{InfraEnvRecord, static_network};
 use crate::{AddressFinding, Inventory, in_background};
 use discovery::DiscoveryError;
 
-/// All findings in the static networks, in the config and in the addresses of an infra-env.
+/// All findings in the static networks, the config and the URLs of an infra-env.
 #[derive(Clone, Debug)]
 pub struct PreflightFindings {
-    /// The infra-env.
+    /// Id of the checked infra-env.
     pub infra_env: InfraEnvId,
-    /// Generation of the image that was checked.
+    /// Generation of the checked image.
     pub image_generation: u64,
-    /// Findings in the static networks.
+    /// Findings in the static network configurations of hosts.
     pub network: Vec<NetworkFinding>,
     /// Findings in the Ignition config.
     pub config: Vec<ConfigFinding>,
-    /// URLs in the image that machines cannot reach.
+    /// URLs in the image that hosts cannot reach.
     pub addresses: Vec<AddressFinding>,
 }
 
@@ -34,7 +34,7 @@ impl Inventory {
     ///
     /// # Errors
     ///
-    /// Returns an error if the infra-env does not exist, or if its config cannot be made at all.
+    /// Returns an error if the infra-env does not exist, or if no config can be generated at all.
     pub fn preflight(&self, id: InfraEnvId) -> BoxFuture<'_, Result<PreflightFindings, Error>> {
         Box::pin(async move {
             let record = self.infra_env(id).await?;
@@ -60,7 +60,7 @@ impl Inventory {
         })
     }
 
-    /// Returns the findings about the URLs in an image with this config. A user's override may replace the URL of the
+    /// Returns the findings about the URLs in the image with this config. A user's override may replace the URL of the
     /// service.
     fn address_findings_in(&self, config: &Config) -> Result<Vec<AddressFinding>, Error> {
         let json = config.to_json().map_err(|error| Error::internal(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! Returns infra-envs.
+//! Reads single infra-envs by id, and lists of infra-envs.
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -10,18 +10,17 @@ use crate::id::{ClusterId, InfraEnvId};
 use crate::infra_env::InfraEnvRecord;
 use crate::store::{Filter, Kind, ListRange, PageQuery, Reader, Stored, part_of_list};
 
-/// Selects infra-envs. The default selects all.
+/// Selects infra-envs to list. By default, all infra-envs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InfraEnvQuery {
-    /// Only infra-envs of this cluster.
+    /// Restricts the list to infra-envs that are bound to this cluster.
     pub cluster: Option<ClusterId>,
-    /// Only infra-envs of this user.
+    /// Restricts the list to infra-envs of this user.
     pub owner: Option<String>,
-    /// The part of the list.
+    /// The range of the list to return.
     pub range: ListRange,
 }
 
-/// Returns an infra-env with its generation.
 pub(crate) async fn stored_infra_env(
     reader: &impl Reader,
     id: InfraEnvId,
@@ -39,7 +38,7 @@ impl Inventory {
         Box::pin(stored_infra_env(self.records(), id))
     }
 
-    /// Returns an infra-env.
+    /// Returns the infra-env with the given id.
     ///
     /// # Errors
     ///
@@ -48,8 +47,8 @@ impl Inventory {
         Box::pin(async move { Ok(stored_infra_env(self.records(), id).await?.record) })
     }
 
-    /// Returns the infra-envs that a query selects, in the order of their creation. They are read page by page while
-    /// the caller reads the stream.
+    /// Returns the selected infra-envs in the order of their creation. The stream reads page by page, as the caller
+    /// consumes it.
     pub fn infra_envs(&self, query: InfraEnvQuery) -> BoxStream<'static, Result<InfraEnvRecord, Error>> {
         let InfraEnvQuery { cluster, owner, range } = query;
         let mut filter = Filter::all(Kind::InfraEnv);

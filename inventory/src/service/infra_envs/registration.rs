@@ -1,4 +1,4 @@
-//! Registration of infra-envs.
+//! Registers infra-envs.
 
 use assisted::infra_env::InfraEnvCreateParams;
 use futures_util::future::BoxFuture;
@@ -19,7 +19,7 @@ use crate::time::Micros;
 use crate::{Inventory, Secret};
 
 impl Inventory {
-    /// Registers an infra-env.
+    /// Registers an infra-env, whose id the service chooses.
     ///
     /// # Errors
     ///
@@ -49,7 +49,7 @@ impl Inventory {
         let (record, warnings) = (&record, &warnings[..]);
         let attempt = |reads: ReadSet| async move {
             let planned = self.plan_registration(&reads, record.clone(), warnings, request).await?;
-            // A fresh id cannot exist. A configured one can.
+            // A random id cannot exist yet, but a configured id can.
             if self.records().store().exists(record.key()).await? {
                 return Err(Error::conflict(format!("infra-env {id} already exists")));
             }
@@ -58,7 +58,7 @@ impl Inventory {
         self.records().change(attempt).await
     }
 
-    /// Checks the definition, and returns a record without times and base image, and the network findings that are only
+    /// Checks the definition. Returns a record without times and base image, and the network findings that are only
     /// warnings.
     pub(super) async fn new_infra_env(
         &self,
@@ -68,7 +68,7 @@ impl Inventory {
         let (params, owner) = (&definition.params, definition.owner.clone());
         let url_token = self.url_token_of_new(id, definition.url_token.as_ref())?;
         let cpu_architecture = params.cpu_architecture.unwrap_or_default();
-        // A missing cluster is reported before any other error.
+        // A missing cluster takes precedence over all other errors.
         require_cluster_of_infra_env(self.records(), params.cluster_id).await?;
         let (name, cluster_id) = (params.name.clone(), params.cluster_id);
         let mut image = self.new_image_source(definition, cpu_architecture);
@@ -97,7 +97,7 @@ impl Inventory {
         Ok((record, warnings))
     }
 
-    /// Returns the token for the URLs of a new infra-env: an earlier one if it is valid.
+    /// Returns the token for the URLs of a new infra-env. Reuses `earlier` if it is a valid token.
     fn url_token_of_new(&self, id: InfraEnvId, earlier: Option<&Secret>) -> Result<Secret, Error> {
         match earlier {
             Some(token) if self.policy().takes_url_token(self.now(), id, token) => Ok(token.clone()),
@@ -105,7 +105,8 @@ impl Inventory {
         }
     }
 
-    /// Looks up the cluster and the base image, which may be removed at any time, sets the times, and prepares the change.
+    /// Looks up the cluster and the base image again, because they may have been removed meanwhile. Then sets the times
+    /// and plans the change.
     pub(super) async fn plan_registration(
         &self,
         reads: &ReadSet,
@@ -135,7 +136,7 @@ impl Inventory {
         Ok((change, record))
     }
 
-    /// Returns the image source of a new infra-env, before the base image is looked up.
+    /// Returns the image source of a new infra-env, without a base image.
     pub(super) fn new_image_source(
         &self,
         InfraEnvDefinition { params, mirrors, .. }: InfraEnvDefinition,

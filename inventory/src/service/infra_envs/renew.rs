@@ -1,4 +1,4 @@
-//! Renews the tokens in infra-env URLs after the policy or its key has changed.
+//! Renews the tokens in infra-env URLs after the authentication policy or its signing key has changed.
 
 use futures_util::future::BoxFuture;
 
@@ -9,8 +9,9 @@ use crate::store::{Change, Kind, ReadSet, Reader as _, Stored};
 use crate::{Inventory, Secret};
 
 impl Inventory {
-    /// Renews the URL token of each infra-env whose token is signed with another key. Removes the tokens if the policy
-    /// requires none. Must run before the server accepts requests. Returns the number of infra-envs whose URLs changed.
+    /// Renews the URL token of each infra-env whose token is signed with another key. If the policy requires no tokens,
+    /// removes them. Must run before the server accepts requests. Returns the number of infra-envs whose URLs have
+    /// changed.
     ///
     /// # Errors
     ///
@@ -33,11 +34,11 @@ impl Inventory {
         self.records()
             .change(|reads: ReadSet| async move {
                 let (mut change, journal) = (Change::new(), self.journal(None));
-                let found = reads.find::<InfraEnvRecord>(None, id.0).await?;
+                let stored = reads.find::<InfraEnvRecord>(None, id.0).await?;
                 // Another replica may have renewed the token, or the infra-env may have been deleted.
-                let outdated = found.filter(|stored| stored.record.token_key != token_key);
+                let outdated = stored.filter(|stored| stored.record.token_key != token_key);
                 if let Some(Stored { record, generation, .. }) = outdated {
-                    // The images contain the token too: agents read it from there. So the image generation changes.
+                    // The images contain the token for agents, so the image generation changes too.
                     let record = InfraEnvRecord {
                         url_token: token.clone(),
                         token_key,

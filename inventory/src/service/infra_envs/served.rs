@@ -1,8 +1,8 @@
-//! A cache of infra-envs for the image server, which reads them many times per second. They rarely change.
+//! A cache of infra-envs for the image server, which reads them frequently.
 //!
 //! The change feed drops an infra-env from the cache when it changes. Changes of hosts, clusters and other infra-envs
-//! have no effect, nor have check-ins: an image depends only on the record of its infra-env, on the settings and on the
-//! base image. While the database is unreachable, cached infra-envs stay in use for a grace period.
+//! have no effect, because an image depends only on the record of its infra-env, on the settings and on the base image.
+//! While the database is unreachable, cached infra-envs stay in use for a grace period.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,30 +21,31 @@ use crate::store::{CacheEntry, CachedRecord, Contact, Key, Kind, StoreError};
 use crate::{Inventory, Secret, in_background};
 use discovery::RenderedConfig;
 
-/// How long a request waits while the change feed reconnects, or for a database that does not answer. Then a cached
-/// infra-env is used.
+/// Time for which a request waits while the change feed reconnects, or until the database responds. After that, a
+/// cached infra-env is used.
 const RECONNECT_PATIENCE: Duration = Duration::from_secs(1);
 
-/// An infra-env in the cache.
+/// An infra-env in the cache, as the image server uses it.
 pub type ServedInfraEnv = CachedRecord<InfraEnvRecord>;
 
 fn key(id: InfraEnvId) -> Key {
     Key { kind: Kind::InfraEnv, parent: None, id: id.0 }
 }
 
-/// The state of the database, as far as images depend on it.
+/// The state of the database, as far as it affects the serving of images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatabaseStatus {
-    /// Whether the database answers and its tables can be read, as far as is known.
+    /// Whether the database responds and its tables can be read, as far as known.
     pub is_reachable: bool,
-    /// Whether images of known infra-envs are served: the database answers, or the grace period has not ended.
+    /// Whether the images of cached infra-envs are served: either the database is reachable, or its outage is within
+    /// the grace period.
     pub serves_known_images: bool,
-    /// Time since the last answer. Zero if the database answers.
+    /// Time since the last response of the database. Zero while the database is reachable.
     pub silence: Duration,
 }
 
 impl Inventory {
-    /// Returns the state of the database.
+    /// Returns the state of the database, without a query.
     #[must_use]
     pub fn database_status(&self) -> DatabaseStatus {
         let feed = self.records().store().feed();
@@ -54,10 +55,11 @@ impl Inventory {
         DatabaseStatus { is_reachable, serves_known_images, silence }
     }
 
-    /// Returns the current infra-env, if the caller has access to its images.
+    /// Returns the current record of an infra-env if the caller has access to its images.
     ///
-    /// Changes made by this process are visible immediately, those of another process within half a second. While the
-    /// database is unreachable or unusable, an infra-env that was served before stays available for a grace period.
+    /// Changes by this process are visible immediately. Changes by other processes are visible within half a second.
+    /// While the database is unreachable or unusable, an infra-env that the cache contains stays available for a grace
+    /// period.
     ///
     /// # Errors
     ///
@@ -72,7 +74,8 @@ impl Inventory {
         self.current_infra_env(id).await
     }
 
-    /// Returns the current infra-env, for callers that have access to it. See [`served_infra_env`] for its currency.
+    /// Returns the current record of an infra-env for a caller that has already been authorized. As current as the
+    /// result of [`served_infra_env`].
     ///
     /// # Errors
     ///
@@ -105,25 +108,26 @@ impl Inventory {
         }
     }
 
-    /// Returns `true` if a cached infra-env is known to be current, or may be used because the database is unreachable.
+    /// Returns `true` if a cached infra-env is current, or may be used because the database is unreachable.
     #[must_use]
     pub fn is_current(&self, served: &ServedInfraEnv) -> bool {
         served.is_current(self.records().store().feed(), self.settings().database_outage_grace)
     }
 
-    /// Returns `true` if an infra-env was removed, as far as the cache knows.
+    /// Returns `true` if the cache has seen that an infra-env was removed.
     #[must_use]
     pub fn is_removed(&self, served: &ServedInfraEnv) -> bool {
         let record = served.record();
         match self.infra_env_cache().find(key(record.id)) {
             Some(CacheEntry::Removed) => true,
-            // Another infra-env was created with the same id.
+            // Another infra-env has been created with the same id.
             Some(CacheEntry::Present(current)) => current.record().created_at != record.created_at,
             None => false,
         }
     }
 
-    /// Returns a cached infra-env that could not be checked.
+    /// Returns a cached infra-env that could not be compared with the database. Returns `error` if the grace period has
+    /// passed.
     fn during_outage(
         &self,
         id: InfraEnvId,
@@ -143,7 +147,7 @@ impl Inventory {
         }
     }
 
-    /// Returns `true` if the cache has the current infra-env.
+    /// Returns `true` if the cache contains the current record of an infra-env.
     pub(crate) fn has_current_infra_env(&self, id: InfraEnvId) -> bool {
         let cached = self.infra_env_cache().find(key(id));
         matches!(cached, Some(CacheEntry::Present(cached)) if self.is_current(&cached))
@@ -169,12 +173,12 @@ impl Inventory {
         Err(Error::unauthorized("unauthenticated for invalid credentials"))
     }
 
-    /// Returns the rendered config of an image type, or of network boot if `kind` is `None`. With a MAC address, the
-    /// config has only the network of that host.
+    /// Returns the rendered config for an image type. If `kind` is `None`, the config is for network boot. With a MAC
+    /// address, the config contains only the network of that host.
     ///
     /// # Errors
     ///
-    /// Returns an error if no valid config can be made, or if no network has that MAC address.
+    /// Returns an error if no valid config can be generated, or if no network has that MAC address.
     pub async fn render(
         &self,
         record: Arc<InfraEnvRecord>,
@@ -185,7 +189,7 @@ impl Inventory {
         in_background(move |cancel| inventory.render_now(&record, (kind, machine), cancel)).await
     }
 
-    /// Renders a config like [`render`](Self::render), on this thread.
+    /// Renders a config like [`render`](Self::render), on the current thread.
     pub(super) fn render_now(
         &self,
         record: &InfraEnvRecord,

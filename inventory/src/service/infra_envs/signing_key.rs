@@ -1,4 +1,4 @@
-//! Keys that sign the tokens for an infra-env's images.
+//! Keys for signing tokens whose access is limited to the images of one infra-env.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::store::{Change, ReadSet};
 use crate::{Inventory, Secret};
 
 impl Inventory {
-    /// Replaces the key that signs tokens for the infra-env's images. Tokens signed with the old key become invalid.
+    /// Replaces the signing key of an infra-env. Tokens signed with the old key become invalid.
     ///
     /// # Errors
     ///
@@ -46,7 +46,8 @@ impl Inventory {
 /// Returns 256 random bits as 64 hexadecimal digits.
 pub(crate) fn fresh_key() -> Result<Secret, Error> {
     let mut bytes = [0_u8; 32];
-    // From the kernel, not from AWS-LC, which measures clock jitter for 25 ms before it returns the first random bytes.
+    // The random bytes are from the kernel, because AWS-LC measures clock jitter for 25 ms before it returns the first
+    // ones.
     let filled = rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty());
     if filled != Ok(bytes.len()) {
         return Err(Error::broken("the operating system provides no random numbers"));

@@ -1,4 +1,4 @@
-//! Updates of infra-envs.
+//! Updates infra-envs.
 
 use assisted::infra_env::{InfraEnvUpdateParams, Proxy};
 use chrono::{DateTime, Utc};
@@ -18,12 +18,13 @@ use crate::store::{Change, ReadSet, Stored};
 use crate::time::Micros;
 use crate::{Inventory, Secret};
 
-/// The result of the last check, reused if the update is attempted again with the same image source.
+/// The image source of the last check, and the resulting findings. Reused if the update is attempted again with the
+/// same image source.
 pub(super) type LastCheck = Mutex<Option<(ImageSource, Vec<NetworkFinding>)>>;
 
 impl Inventory {
-    /// Updates an infra-env. If its image source stays the same, nothing is written, and its times and entity tags stay
-    /// too.
+    /// Updates an infra-env. If its image source stays the same, nothing is written, so its times and entity tags stay
+    /// the same too.
     ///
     /// # Errors
     ///
@@ -64,8 +65,8 @@ impl Inventory {
         self.plan_new_image(reads, stored, image, (&warnings, request)).await
     }
 
-    /// Looks up the base image and the cluster, which may be removed at any time, and prepares the replacement of an
-    /// image source by a checked one.
+    /// Looks up the base image and the cluster again, because they may have been removed meanwhile. Then plans the
+    /// replacement of an image source with a checked one.
     pub(super) async fn plan_new_image(
         &self,
         reads: &ReadSet,
@@ -75,7 +76,8 @@ impl Inventory {
     ) -> Result<(Change, InfraEnvRecord), Error> {
         let (mut change, before) = (Change::new(), stored.record);
         let os_image = self.os_image(&image.openshift_version, before.cpu_architecture).await?;
-        // The base image that the infra-env has cannot be removed. Only another one could be removed meanwhile.
+        // The current base image of the infra-env cannot be removed. Only a different one could have been removed
+        // meanwhile.
         if os_image.openshift_version != before.image.os_image {
             self.take_up_os_image(reads, &mut change, &os_image).await?;
         }
@@ -115,7 +117,7 @@ impl Inventory {
     }
 }
 
-/// Returns a record with another image source and the next generation.
+/// Returns the record with a new image source and the next image generation.
 fn with_image(
     before: InfraEnvRecord,
     image: ImageSource,
@@ -130,7 +132,7 @@ fn with_image(
     })
 }
 
-/// Returns an error if the body changes an immutable value. It may repeat the present value.
+/// Returns an error if the request changes an immutable value. It may repeat the current value.
 fn require_same(before: &InfraEnvRecord, params: &InfraEnvUpdateParams) -> Result<(), Error> {
     let same = [
         ("id", params.id.is_none_or(|id| id == before.id)),
@@ -144,7 +146,7 @@ fn require_same(before: &InfraEnvRecord, params: &InfraEnvUpdateParams) -> Resul
     }
 }
 
-/// Returns the image source with the values of the body.
+/// Returns the image source with the values from the request.
 fn updated_image_source(before: &ImageSource, params: &InfraEnvUpdateParams) -> ImageSource {
     let mut image = before.clone();
     let set = |place: &mut String, value: &Option<String>| {
@@ -190,7 +192,7 @@ fn updated_image_source(before: &ImageSource, params: &InfraEnvUpdateParams) -> 
     image
 }
 
-/// Returns the proxies with the values of the body. An empty value removes a proxy.
+/// Returns the proxies with the values from the request. An empty value removes a proxy.
 fn updated_proxy(before: &Proxy, proxy: &Proxy) -> Proxy {
     let pick = |new: &Option<String>, old: &Option<String>| {
         new.clone().or_else(|| old.clone()).filter(|url| !url.is_empty())

@@ -1,4 +1,4 @@
-//! Deletion of logs.
+//! Deletes the logs of deleted clusters and of hosts that have left a cluster.
 
 use super::path::{folder_of_cluster, path_of_host};
 use crate::Inventory;
@@ -17,7 +17,8 @@ pub(crate) async fn delete_files_of_cluster(
     inventory.files().delete_folder(&folder_of_cluster(cluster)?).await
 }
 
-/// Deletes a host's logs of a cluster, unless the host is part of the cluster again: its next upload replaces them.
+/// Deletes the logs that a host has uploaded for a cluster. Keeps them if the host is in the cluster again, because the
+/// next upload replaces them.
 ///
 /// # Errors
 ///
@@ -27,8 +28,8 @@ pub(crate) async fn delete_logs_of_host(
     cluster: ClusterId,
     key: HostKey,
 ) -> Result<(), String> {
-    let found = key.find_any(inventory.records()).await.map_err(|error| error.to_string())?;
-    if found.is_some_and(|host| host.record.deleted_at.is_none() && host.record.cluster_id == Some(cluster)) {
+    let host = key.find_any(inventory.records()).await.map_err(|error| error.to_string())?;
+    if host.is_some_and(|host| host.record.deleted_at.is_none() && host.record.cluster_id == Some(cluster)) {
         return Ok(());
     }
     delete_host_file(inventory, cluster, key).await.map_err(|error| error.to_string())

@@ -1,4 +1,4 @@
-//! Downloads of logs.
+//! Downloads the logs of a host, of a cluster's controller, or of a whole cluster.
 
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
@@ -16,40 +16,37 @@ use crate::{Inventory, tar};
 /// The logs that a client requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestedLogs {
-    /// The logs of a host.
     Host(HostId),
-    /// The logs of the cluster's controller.
     Controller,
-    /// All logs of the cluster.
     All,
 }
 
-/// A file of logs, and its name in downloads and archives.
+/// A log file, with its name in downloads and archives.
 #[derive(Clone, Debug)]
 struct LogFile {
     path: FilePath,
     name: String,
 }
 
-/// The content of a download.
+/// The content of a download, as a stream of chunks.
 type Content = BoxStream<'static, Result<Bytes, FileError>>;
 
-/// One file of logs, or an archive.
+/// A single log file, or an archive of several.
 pub(crate) struct LogsDownload {
-    /// The name of the file. All its characters are valid in headers.
+    /// The file name for the client, which contains only characters that are valid in HTTP headers.
     pub(crate) name: String,
-    /// The length in bytes, unless the content is an archive.
+    /// The length in bytes. `None` for an archive.
     pub(crate) len: Option<u64>,
     pub(crate) content: Content,
 }
 
 impl Inventory {
-    /// Returns one file of logs unchanged, or an archive of all.
+    /// Returns a single log file unchanged, or an archive of all log files.
     ///
     /// # Errors
     ///
-    /// Returns an error if the cluster or host does not exist, if the logs are not available yet, or if the database or
-    /// the file storage fails.
+    /// Returns an error if the cluster or host does not exist, if no logs are available yet, or if the database or the
+    /// file storage fails.
     pub(crate) async fn logs(
         &self,
         cluster: ClusterId,
@@ -78,7 +75,7 @@ async fn archive_of_all_logs(inventory: &Inventory, cluster: &ClusterRecord) -> 
         files.push(host_log_file(cluster, &host.record)?);
     }
     let store = inventory.files().clone();
-    // Find the first file before the download begins: a cluster without logs is an error.
+    // Look for the first file before the response begins, because a cluster without logs is an error.
     let mut files = files.into_iter();
     let first = loop {
         let Some(next) = files.next() else {
@@ -95,12 +92,12 @@ async fn archive_of_all_logs(inventory: &Inventory, cluster: &ClusterRecord) -> 
     Ok(LogsDownload { name, len: None, content })
 }
 
-/// Returns the archive entry of a file, or nothing if the file does not exist.
+/// Returns the archive entry of a log file, or an empty stream if the file does not exist.
 async fn open(store: FileStore, file: LogFile) -> Result<Content, FileError> {
     Ok(store
         .get(&file.path)
         .await?
-        .map_or_else(|| stream::empty().boxed(), |found| archive_entry(&file.name, found)))
+        .map_or_else(|| stream::empty().boxed(), |opened| archive_entry(&file.name, opened)))
 }
 
 fn archive_entry(name: &str, file: OpenFile) -> Content {
@@ -109,7 +106,7 @@ fn archive_entry(name: &str, file: OpenFile) -> Content {
     stream::once(async { header }).chain(file.content).chain(stream::once(async { Ok(padding) })).boxed()
 }
 
-/// Returns the tar header of a file. Times before 1970 become 0.
+/// Returns the tar header of a log file. A time before 1970 becomes 0.
 fn tar_header(name: &str, info: &FileInfo) -> Result<Bytes, FileError> {
     let written_at = u64::try_from(info.written_at.timestamp()).unwrap_or(0);
     Ok(Bytes::copy_from_slice(&tar::header(name, info.len, written_at)?))
@@ -124,7 +121,7 @@ fn host_log_file(cluster: &ClusterRecord, host: &HostRecord) -> Result<LogFile, 
     Ok(LogFile { path, name: format!("{}_{}.tar.gz", safe_file_name(&host.name()), host.id) })
 }
 
-/// Returns a short name that is valid in archives and headers.
+/// Returns a short form of a name that is valid in archives and HTTP headers.
 fn safe_file_name(name: &str) -> String {
     const MAX_CHARS: usize = 50;
     let replace =

@@ -1,4 +1,4 @@
-//! Operations on the logs of hosts and cluster controllers.
+//! Uploads, downloads and deletion of the logs of hosts and cluster controllers.
 
 mod deletion;
 mod download;

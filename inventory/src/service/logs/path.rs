@@ -1,15 +1,15 @@
-//! Where the files of clusters are in the file storage.
+//! The paths of clusters' files in the file storage.
 
 use crate::error::Error;
 use crate::files::{FileError, FilePath};
 use crate::id::{ClusterId, HostId, InfraEnvId};
 
-/// Returns the folder of all files of a cluster.
+/// Returns the folder that contains all files of a cluster.
 pub(crate) fn folder_of_cluster(cluster: ClusterId) -> Result<FilePath, FileError> {
     FilePath::from_names(["clusters", &cluster.to_string()])
 }
 
-/// Returns the path of a host's logs.
+/// Returns the path of the logs that a host has uploaded for a cluster.
 pub(crate) fn path_of_host(
     cluster: ClusterId,
     infra_env: InfraEnvId,
@@ -19,7 +19,7 @@ pub(crate) fn path_of_host(
     FilePath::from_names(["clusters", &cluster, "logs", "hosts", &infra_env, &host])
 }
 
-/// Returns the path of the logs of a cluster's controller.
+/// Returns the path of the logs that a cluster's controller has uploaded.
 pub(crate) fn path_of_controller(cluster: ClusterId) -> Result<FilePath, Error> {
     Ok(FilePath::from_names(["clusters", &cluster.to_string(), "logs", "controller"])?)
 }

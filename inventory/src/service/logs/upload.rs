@@ -1,4 +1,4 @@
-//! Uploads of logs.
+//! Uploads of logs by hosts and by the controllers of clusters.
 
 use bytes::Bytes;
 use futures_util::Stream;
@@ -10,35 +10,34 @@ use crate::files::{Cause, FileError, FilePath};
 use crate::id::{ClusterId, HostId, HostKey, InfraEnvId};
 use crate::request_id::RequestId;
 
-/// Maximum length of one upload, in bytes.
+/// Maximum length of an uploaded file, in bytes.
 pub(crate) const MAX_LOGS: u64 = 262_144_000;
 
-/// The source of uploaded logs.
+/// The sender of uploaded logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogsSender {
-    /// A host, with its infra-env if that is known.
+    /// A host, with its infra-env if the request contains it.
     Host(HostId, Option<InfraEnvId>),
-    /// The cluster's controller.
     Controller,
 }
 
-/// An upload of logs whose cluster and host exist.
+/// An accepted upload of logs. The cluster and the host exist.
 #[derive(Debug)]
 pub(crate) struct LogsUpload<'a> {
     inventory: &'a Inventory,
     cluster: ClusterId,
-    /// `None` for the cluster's controller.
+    /// `None` if the cluster's controller sends the logs.
     host: Option<HostKey>,
     path: FilePath,
     request: RequestId,
 }
 
 impl Inventory {
-    /// Starts an upload of logs.
+    /// Prepares to accept an upload of logs.
     ///
     /// # Errors
     ///
-    /// Returns an error if the cluster does not exist, or if the host is not part of it.
+    /// Returns an error if the cluster does not exist, or if the host is not in the cluster.
     pub(crate) async fn start_logs_upload(
         &self,
         cluster: ClusterId,
@@ -59,12 +58,12 @@ impl Inventory {
 }
 
 impl LogsUpload<'_> {
-    /// Stores the logs, replacing earlier ones.
+    /// Stores the uploaded logs, and replaces earlier ones.
     ///
     /// # Errors
     ///
-    /// Returns an error if the content is too long or ends with an error, if the cluster or host was removed during the
-    /// upload, or if the database or the file storage fails.
+    /// Returns an error if the content is too long or incomplete, if the cluster or host was removed during the upload,
+    /// or if the database or the file storage fails.
     pub(crate) async fn store<E: Into<Cause>>(
         self,
         content: impl Stream<Item = Result<Bytes, E>> + Send,
@@ -76,8 +75,8 @@ impl LogsUpload<'_> {
         };
         let is_gone = |refusal: &Error| matches!(refusal.kind(), ErrorKind::NotFound | ErrorKind::Conflict);
         if noted.as_ref().is_err_and(is_gone) {
-            // The host left the cluster, or the cluster was deleted, during the upload. The job that deletes their files
-            // may have run already, so delete this one here.
+            // The host has left the cluster, or the cluster was deleted, during the upload. The job that deletes the
+            // files may already have run, so this file must be deleted here.
             delete(self.inventory, self.path).await;
         }
         noted
@@ -103,7 +102,7 @@ impl LogsUpload<'_> {
     }
 }
 
-/// Converts the cause of an incomplete upload into the error for the client.
+/// Converts the cause of an incomplete upload into an error for the client.
 fn interrupted_upload_error(cause: Cause) -> Error {
     match cause.downcast::<Error>() {
         Ok(error) => *error,
@@ -111,7 +110,7 @@ fn interrupted_upload_error(cause: Cause) -> Error {
     }
 }
 
-/// Deletes a file, even if the client disconnects. A file that remains after a failure only takes up space.
+/// Deletes a file, even if the client disconnects meanwhile. If the deletion fails, the file only occupies space.
 async fn delete(inventory: &Inventory, path: FilePath) {
     let files = inventory.files().clone();
     let deletion = tokio::spawn(async move { files.delete(&path).await });

@@ -29,7 +29,7 @@ fn network(mac: &str, ip: &str) -> HostStaticNetwork {
     HostStaticNetwork { network_yaml, mac_interface_map: vec![map] }
 }
 
-/// Parameters with a value for each field that can be changed and whose default is not that value.
+/// Returns parameters in which every changeable field has a value other than its default.
 fn full_params() -> InfraEnvCreateParams {
     InfraEnvCreateParams {
         proxy: Some(Proxy { http_proxy: Some("http://192.0.2.9:3128".to_owned()), ..Proxy::default() }),
@@ -192,7 +192,7 @@ async fn one_of_several_callers_creates_the_infra_env() {
     assert_eq!((created, unchanged), (1, 7), "{ensured:?}");
     let records: Vec<_> = ensured.into_iter().map(Ensured::into_inner).collect();
     assert!(records.iter().all(|record| *record == records[0]));
-    // The same for a change.
+    // Several callers can also change the infra-env.
     let calls = (0..8).map(|_| inventory.ensure_infra_env(id, infra_env_params().into(), None));
     let ensured: Vec<_> = join_all(calls).await.into_iter().map(Result::unwrap).collect();
     let updated = ensured.iter().filter(|it| matches!(it, Ensured::Updated(_))).count();
@@ -211,7 +211,7 @@ async fn removed_infra_env_is_created_again() {
     }
 }
 
-/// Creates the infra-env, and returns the URL of its image.
+/// Ensures that the infra-env exists, and returns the URL of its image.
 async fn image_url(inventory: &Inventory, id: InfraEnvId, earlier_url: Option<&str>) -> String {
     let url_token = earlier_url.and_then(token_of_image_url);
     let definition = InfraEnvDefinition { url_token, ..infra_env_params().into() };
@@ -228,7 +228,7 @@ async fn infra_env_with_its_old_id_and_token_has_the_same_url() {
         let url = image_url(inventory, id, None).await;
         inventory.deregister_infra_env(id, None).await.unwrap();
         assert_eq!(image_url(inventory, id, Some(&url)).await, url);
-        // The infra-env exists.
+        // The infra-env exists, so the missing token has no effect.
         assert_eq!(image_url(inventory, id, None).await, url);
     }
 }
@@ -362,8 +362,8 @@ async fn mirrors_are_in_images_and_only_definitions_change_them() {
         InfraEnvUpdateParams { additional_ntp_sources: Some("192.0.2.3".to_owned()), ..Default::default() };
     let updated = inventory.update_infra_env(id, update, None).await.unwrap();
     assert_eq!(updated.image.mirrors, Some(mirrors));
-    let shown = serde_json::to_string(&inventory.to_api_infra_env(&updated).await.unwrap()).unwrap();
-    assert!(!shown.contains("mirror"), "{shown}");
+    let response = serde_json::to_string(&inventory.to_api_infra_env(&updated).await.unwrap()).unwrap();
+    assert!(!response.contains("mirror"), "{response}");
     let definition = mirrored(registries, Some(" \n"));
     let changed = inventory.ensure_infra_env(id, definition, None).await.unwrap().into_inner();
     assert_eq!(changed.image.mirrors.unwrap().ca_bundle, None);
