@@ -1,4 +1,4 @@
-//! Tells other parts of the program whether this process is the leader, and until when.
+//! Reports to other parts of the program whether this process is the leader, and until when.
 
 use std::future::pending;
 
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn leadership_ends_when_the_lease_is_given_up() {
+    async fn leadership_ends_when_the_lease_is_released() {
         let states = TaskStates::default();
         let mut leadership = Leadership::new(states.subscribe_to_lease());
         states.set_lease_end(Some(Instant::now() + 9 * SECOND));

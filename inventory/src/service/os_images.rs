@@ -130,19 +130,19 @@ impl Inventory {
             )));
         }
         let record = OsImageRecord(image.clone());
-        let (wanted, record) = (&image, &record);
+        let (new_image, record) = (&image, &record);
         self.records()
             .change(|reads: ReadSet| async move {
-                let there = reads.find::<OsImageRecord>(None, record.id()).await?;
-                if there.is_some() || self.is_configured(&wanted.openshift_version, cpu_architecture) {
+                let existing = reads.find::<OsImageRecord>(None, record.id()).await?;
+                if existing.is_some() || self.is_configured(&new_image.openshift_version, cpu_architecture) {
                     return Err(Error::conflict(format!(
                         "an OS image for version {} and architecture {cpu_architecture} already exists",
-                        wanted.openshift_version
+                        new_image.openshift_version
                     )));
                 }
                 let mut change = Change::new();
                 let added = OsImageList::extend(&reads, &mut change).await?;
-                self.require_new_version(wanted, &added)?;
+                self.require_new_version(new_image, &added)?;
                 change.insert(record)?;
                 Ok((change, ()))
             })
@@ -159,8 +159,8 @@ impl Inventory {
         Ok(url.as_str().to_owned())
     }
 
-    /// Returns an error if another base image has the same version and architecture but a different URL. Both would
-    /// have the same file name.
+    /// Returns an error if no more base images can be added, or if another base image has the same version and
+    /// architecture but a different URL. Both would have the same file name.
     fn require_new_version(&self, image: &OsImage, added: &[OsImage]) -> Result<(), Error> {
         if added.len() >= MAX_ADDED {
             return Err(Error::conflict(format!("at most {MAX_ADDED} OS images can be added")));
@@ -233,7 +233,7 @@ impl Inventory {
     /// Records in `change` that an infra-env starts to use a base image. The commit fails if another client removes the
     /// base image first. The commit also increases the generation of the base image's record, so a concurrent removal
     /// is planned again and then finds the infra-env.
-    pub(crate) async fn take_up_os_image(
+    pub(crate) async fn start_using_os_image(
         &self,
         reads: &ReadSet,
         change: &mut Change,

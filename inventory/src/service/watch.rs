@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn watch_has_each_stored_change_of_a_host_and_no_repetition() {
+    async fn watch_reports_each_change_of_a_host_once() {
         let test = TestInventory::open().await;
         let inventory = &test.inventory;
         let key = register_host(inventory).await;

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn each_host_takes_one_entry() {
+    fn each_host_has_one_pending_check_in() {
         let (pending, host) = (PendingCheckIns::default(), new_host());
         for at in 0..1000 {
             pending.add(CheckIn { host, at, clock: Some(at) });

@@ -50,7 +50,7 @@ impl Filter {
     }
 }
 
-/// The number of hosts that share a cluster, a status, and whether they are deleted.
+/// The number of hosts in one cluster with the same status, counted separately for deleted hosts.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HostCount {
     /// Id of the cluster that the hosts belong to.

@@ -87,14 +87,14 @@ fn public_part(url: &str) -> Option<String> {
         _ => (authority, ""),
     };
     let is_address = host.starts_with('[') && host.ends_with(']') || !host.contains(':');
-    let is_host = is_address && host.bytes().all(|byte| is_plain(byte) || b"[]:%".contains(&byte));
-    let is_path = path.bytes().all(|byte| is_plain(byte) || b"/%".contains(&byte));
+    let is_host = is_address && host.bytes().all(|byte| is_unreserved(byte) || b"[]:%".contains(&byte));
+    let is_path = path.bytes().all(|byte| is_unreserved(byte) || b"/%".contains(&byte));
     let is_query = query.is_empty() || query.split('&').all(|parameter| parameter.contains('='));
     (is_host && is_path && is_query && port.bytes().all(|byte| byte.is_ascii_digit()))
         .then(|| format!("{scheme}://{authority}{path}"))
 }
 
-fn is_plain(byte: u8) -> bool {
+fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
 }
 
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn file_is_named_with_and_without_slashes() {
+    fn file_url_is_valid_with_and_without_slashes() {
         let file = |path: &str, create| DatabaseLocation::File { path: path.into(), create };
         assert_eq!(DatabaseLocation::parse("sqlite:kindling.db").unwrap(), file("kindling.db", true));
         assert_eq!(DatabaseLocation::parse("sqlite://a/b.db?mode=rwc").unwrap(), file("a/b.db", true));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn message_has_no_password() {
+    fn url_for_messages_has_no_password() {
         assert_eq!(without_password("postgres://me:a@b@db:5432/x?password=c"), "postgres://db:5432/x");
         for (url, shown) in [
             ("postgres://127.0.0.1/db?user=x&password=abc@hidden", "postgres://127.0.0.1/db"),

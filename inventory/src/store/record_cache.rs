@@ -178,12 +178,12 @@ impl<R> CacheContent<R> {
     /// Stores the result of a read. If the cache already has the same generation, that entry stays, and with it
     /// everything derived from it.
     fn keep(&mut self, key: Key, read: CachedRecord<R>, read_at: Instant) -> Arc<CachedRecord<R>> {
-        if let Some(CacheEntry::Present(kept)) = self.records.get(&key)
-            && kept.generation == read.generation
+        if let Some(CacheEntry::Present(cached)) = self.records.get(&key)
+            && cached.generation == read.generation
         {
-            kept.checked.set(read_at);
-            kept.listening_since.store(read.listening_since.into_inner(), Ordering::Release);
-            return Arc::clone(kept);
+            cached.checked.set(read_at);
+            cached.listening_since.store(read.listening_since.into_inner(), Ordering::Release);
+            return Arc::clone(cached);
         }
         let read = Arc::new(read);
         self.put(key, CacheEntry::Present(Arc::clone(&read)));
@@ -227,8 +227,8 @@ impl<R> CacheContent<R> {
         }
         match self.records.peek(&key) {
             // This change has been reported before.
-            Some(CacheEntry::Present(kept))
-                if change.kind == ChangeKind::Written && kept.generation == change.generation => {}
+            Some(CacheEntry::Present(cached))
+                if change.kind == ChangeKind::Written && cached.generation == change.generation => {}
             Some(CacheEntry::Present(_)) => {
                 self.remove(&key);
                 if change.kind == ChangeKind::Removed {
@@ -257,7 +257,7 @@ impl<R> CacheContent<R> {
     fn next_compared(&mut self) -> Vec<(Key, i64)> {
         let after = self.compared_until;
         let present = self.records.iter().filter_map(|(key, entry)| match entry {
-            CacheEntry::Present(kept) => Some((*key, kept.generation)),
+            CacheEntry::Present(cached) => Some((*key, cached.generation)),
             CacheEntry::Removed => None,
         });
         let mut next: Vec<_> = present.filter(|(key, _)| after.is_none_or(|after| *key > after)).collect();
@@ -518,7 +518,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn record_above_the_limit_stays_alone() {
+    async fn record_above_the_limit_is_cached_alone() {
         let fixture = Fixture::with_max_bytes(10, 1).await;
         let (one, other) = (fixture.add().await, fixture.add().await);
         for counter in [&one, &other, &one] {

@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_of_reports_are_short() {
+    fn report_batches_are_bounded() {
         let host = Key { kind: Kind::Host, parent: Some(Uuid::nil()), id: Uuid::nil() };
         let report = |len: usize| (host, ReportKind::Connectivity, "x".repeat(len));
         let lengths = |reports: Vec<_>| report_batches(reports).iter().map(Vec::len).collect::<Vec<_>>();
@@ -572,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn record_without_json_form_is_an_error_and_no_step() {
+    fn unserializable_record_is_an_error_and_adds_no_step() {
         let (record, mut change) = (Unwritable { value: 0 }, Change::new());
         for error in [change.insert(&record).unwrap_err(), change.replace(&record, 1).unwrap_err()] {
             assert!(matches!(error, StoreError::Unwritable { key, .. } if key == record.key()), "{error}");

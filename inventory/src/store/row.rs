@@ -126,8 +126,8 @@ impl Row {
 }
 
 assisted::string_enum! {
-    /// A kind of report about a host, most of which the agent sends. Reports are stored apart from the host, because
-    /// they are long and most operations do not need them.
+    /// A kind of report about a host. The host's agent sends most of them. Reports are stored apart from the host,
+    /// because they are long and most operations do not need them.
     ReportKind {
         /// The hardware of the host.
         Inventory = "inventory",

@@ -2,7 +2,7 @@
 //!
 //! The driver ignores unknown parameters and logs their values. A misspelt `sslmode` would turn off encryption, and a
 //! misspelt `password` would appear in the log. The driver also ignores an invalid `PGSSLMODE`. So the store refuses
-//! all of these.
+//! all of these values.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_repeat_no_value() {
+    fn messages_contain_no_values() {
         for (url, shown) in [
             ("postgres://db/x?passwrd=hidden", "did you mean `password`?"),
             ("postgres://db/x?pasword=hidden&passwort=hidden", "did you mean `password`?"),

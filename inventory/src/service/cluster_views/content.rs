@@ -257,7 +257,7 @@ impl Content {
     pub(super) fn next_compared(&mut self) -> Vec<(Key, i64)> {
         let after = self.compared_until;
         let mut next: Vec<_> =
-            self.views.iter().flat_map(|(cluster, entry)| of_view(*cluster, &entry.view)).collect();
+            self.views.iter().flat_map(|(cluster, entry)| records_of_view(*cluster, &entry.view)).collect();
         next.retain(|(key, _)| after.is_none_or(|after| *key > after));
         let is_last = next.len() <= MAX_COMPARED;
         if !is_last {
@@ -271,7 +271,7 @@ impl Content {
 }
 
 /// Returns the keys and generations of the records in a view.
-fn of_view(cluster: Uuid, view: &CurrentView) -> impl Iterator<Item = (Key, i64)> {
+fn records_of_view(cluster: Uuid, view: &CurrentView) -> impl Iterator<Item = (Key, i64)> {
     let cluster = Key { kind: Kind::Cluster, parent: None, id: cluster };
     let hosts = view.hosts().iter().map(|host| (host.key, host.generation));
     std::iter::once((cluster, view.cluster_generation())).chain(hosts)

@@ -40,7 +40,7 @@ pub(super) async fn full(records: &Records, cluster: ClusterId) -> Result<Option
     let mut hosts = Vec::new();
     while let Some(read) = stored.next().await {
         let Some((host, reports)) = unless_damaged(read.map_err(HostFailure::from))? else { continue };
-        hosts.extend(unless_damaged(viewed(records, host, &reports).await)?);
+        hosts.extend(unless_damaged(viewed_host(records, host, &reports).await)?);
     }
     Ok(Some(CurrentView::new(
         ViewedCluster { settings, generation, membership },
@@ -101,7 +101,7 @@ async fn read_host(
     }
     // If the host changes between the two reads, the feed marks it as outdated again.
     let (record, reports) = records.with_reports(host.record, ASSESSED).await?;
-    viewed(records, Stored { record, ..host }, &reports).await.map(Some)
+    viewed_host(records, Stored { record, ..host }, &reports).await.map(Some)
 }
 
 /// Why a host could not be read.
@@ -159,7 +159,7 @@ async fn settings(
 
 /// Converts a stored host for a view. If its summary is missing or has another version, rebuilds the summary from the
 /// stored reports.
-async fn viewed(
+async fn viewed_host(
     records: &Records,
     host: Stored<HostRecord>,
     reports: &Reports,

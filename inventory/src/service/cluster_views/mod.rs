@@ -26,7 +26,7 @@ use crate::store::{Feed, FeedCache, Key, Kind, RecordChange, Records};
 const MAX_THROTTLES: NonZero<usize> = NonZero::new(256).unwrap();
 
 /// Number of locks for loading views. Several clusters can share a lock.
-const TURNS: usize = 64;
+const LOAD_LOCKS: usize = 64;
 
 /// A cache of cluster views, limited by their total size. Drops the least recently used views first.
 #[derive(Debug)]
@@ -34,9 +34,9 @@ pub(crate) struct ClusterViews {
     shared: Arc<SharedViews>,
     /// Limits on connectivity checks in large clusters.
     throttles: Mutex<LruCache<ClusterId, ConnectivityThrottle>>,
-    turns: Vec<tokio::sync::Mutex<()>>,
+    load_locks: Vec<tokio::sync::Mutex<()>>,
     /// Held while the clusters of changed hosts without a view are looked up.
-    stray_turn: tokio::sync::Mutex<()>,
+    stray_lock: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -81,9 +81,9 @@ impl ClusterViews {
         let shared = Arc::new(SharedViews(Mutex::new(Content::new(max_bytes))));
         let cache: Arc<dyn FeedCache> = Arc::<SharedViews>::clone(&shared);
         feed.add_cache(&cache);
-        let turns = (0..TURNS).map(|_| tokio::sync::Mutex::default()).collect();
+        let load_locks = (0..LOAD_LOCKS).map(|_| tokio::sync::Mutex::default()).collect();
         let throttles = Mutex::new(LruCache::new(MAX_THROTTLES));
-        Self { shared, throttles, turns, stray_turn: tokio::sync::Mutex::default() }
+        Self { shared, throttles, load_locks, stray_lock: tokio::sync::Mutex::default() }
     }
 
     /// Returns the current view of a cluster. Returns `None` if the cluster does not exist or is deleted.
@@ -100,7 +100,7 @@ impl ClusterViews {
         if let Some(view) = self.current(cluster, feed) {
             return Ok(Some(view));
         }
-        let _turn = self.turn(cluster).lock().await;
+        let _guard = self.load_lock(cluster).lock().await;
         self.find_strays(records).await?;
         if let Some(view) = self.current(cluster, feed) {
             return Ok(Some(view));
@@ -146,14 +146,14 @@ impl ClusterViews {
         self.shared.with_content(|content| content.cluster_of(host))
     }
 
-    fn turn(&self, cluster: ClusterId) -> &tokio::sync::Mutex<()> {
-        let index = (cluster.0.as_u128() % TURNS as u128) as usize;
-        self.turns.get(index).unwrap_or(&self.stray_turn)
+    fn load_lock(&self, cluster: ClusterId) -> &tokio::sync::Mutex<()> {
+        let index = (cluster.0.as_u128() % LOAD_LOCKS as u128) as usize;
+        self.load_locks.get(index).unwrap_or(&self.stray_lock)
     }
 
     /// Looks up the clusters of changed hosts that are in no view, and marks the hosts in the views of these clusters.
     async fn find_strays(&self, records: &Records) -> Result<(), Error> {
-        let _turn = self.stray_turn.lock().await;
+        let _guard = self.stray_lock.lock().await;
         for host in self.shared.with_content(|content| content.strays()) {
             let cluster = load::cluster_of(records, host).await?;
             self.shared.with_content(|content| content.place_stray(host, cluster));

@@ -150,7 +150,7 @@ async fn change_during_a_load_is_not_hidden_by_its_result() {
 }
 
 #[tokio::test]
-async fn refreshed_view_has_hosts_that_joined_or_left_without_a_report() {
+async fn refreshed_view_includes_unreported_joins_and_leaves() {
     let site = Site::open().await;
     let (known, leaving) = (site.add_host().await, site.add_host().await);
     let before = site.view().await;

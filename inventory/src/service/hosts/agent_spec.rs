@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn choices_of_a_resource_are_refused_with_its_name() {
+    async fn refused_choice_names_the_resource_that_owns_it() {
         let test = TestInventory::open().await;
         let inventory = &test.inventory;
         let key = host_with_report(inventory).await;
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn installing_host_gets_only_what_every_status_allows() {
+    async fn installing_host_gets_only_choices_valid_in_every_status() {
         let test = TestInventory::open().await;
         let inventory = &test.inventory;
         let key = host_with_report(inventory).await;

@@ -162,7 +162,7 @@ mod tests {
     const NTP: &str = r#"{"ntp_sources": [{"source_name": "ntp.example.com", "source_state": "synced"}]}"#;
 
     #[tokio::test]
-    async fn details_are_what_the_api_shows() {
+    async fn details_equal_the_host_in_the_api() {
         let test = TestInventory::open().await;
         let inventory = &test.inventory;
         let key = register_host(inventory).await;
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_hosts_of_an_infra_env_are_listed_without_deleted_ones() {
+    async fn list_of_an_infra_env_omits_deleted_hosts() {
         let test = TestInventory::open().await;
         let inventory = &test.inventory;
         let first = register_host(inventory).await;

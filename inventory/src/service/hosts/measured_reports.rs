@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn report_of_a_host_that_stores_another_one_is_forgotten() {
+    fn newer_stored_report_drops_the_waiting_report() {
         let reports = MeasuredReports::default();
         let host = Key { kind: Kind::Host, parent: None, id: Uuid::new_v4() };
         reports.add(host, "1".to_owned());

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn restored_host_is_what_its_resource_recorded() {
+    async fn restored_host_equals_its_recorded_state() {
         let test = TestInventory::open().await;
         let inventory = &test.inventory;
         let key = new_key(inventory).await;
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn status_that_does_not_fit_and_unknown_stage_are_replaced() {
+    async fn invalid_status_and_unknown_stage_are_replaced() {
         let test = TestInventory::open().await;
         let inventory = &test.inventory;
         for status in [None, Some(HostStatus::Installing)] {

@@ -15,7 +15,7 @@ impl Inventory {
     ///
     /// Always returns an error.
     pub(crate) async fn reset_host(&self, key: HostKey) -> Result<Infallible, Error> {
-        require_joining(&self.host(key).await?)?;
+        require_day2_host(&self.host(key).await?)?;
         Err(Error::unimplemented("hosts cannot be reset: this service does not install clusters"))
     }
 
@@ -29,7 +29,7 @@ impl Inventory {
         if host.cluster_id.is_none() {
             return Err(Error::not_found(format!("Host {} belongs to no cluster", host.id)));
         }
-        require_joining(&host)?;
+        require_day2_host(&host)?;
         if host.status() != HostStatus::Known {
             let reason = format!("Host {} is in state {}, not {}", host.id, host.status(), HostStatus::Known);
             return Err(Error::conflict(reason));
@@ -56,7 +56,7 @@ impl Inventory {
     }
 }
 
-fn require_joining(host: &HostRecord) -> Result<(), Error> {
+fn require_day2_host(host: &HostRecord) -> Result<(), Error> {
     if host.cluster_id.is_some() && host.joins() {
         return Ok(());
     }

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn rejects_what_registration_rejects() {
+    async fn rejects_the_same_values_as_registration() {
         type Edit = fn(&mut InfraEnvCreateParams);
         let edits: [Edit; 5] = [
             |it| it.proxy = Some(Proxy { http_proxy: Some("p".to_owned()), ..Proxy::default() }),

@@ -117,7 +117,7 @@ impl Inventory {
         let (mut change, mut journal) = (Change::new(), self.journal(request));
         let cluster = require_cluster_of_infra_env(reads, record.cluster_id).await?;
         let os_image = self.os_image(&record.image.openshift_version, record.cpu_architecture).await?;
-        self.take_up_os_image(reads, &mut change, &os_image).await?;
+        self.start_using_os_image(reads, &mut change, &os_image).await?;
         record.image.openshift_version.clone_from(&os_image.openshift_version);
         record.image.os_image = os_image.openshift_version;
         if let Some(cluster) = &cluster {

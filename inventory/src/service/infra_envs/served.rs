@@ -114,7 +114,7 @@ impl Inventory {
         served.is_current(self.records().store().feed(), self.settings().database_outage_grace)
     }
 
-    /// Returns `true` if the cache has seen that an infra-env was removed.
+    /// Returns `true` if the cache records that the infra-env was removed.
     #[must_use]
     pub fn is_removed(&self, served: &ServedInfraEnv) -> bool {
         let record = served.record();

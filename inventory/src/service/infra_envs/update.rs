@@ -79,7 +79,7 @@ impl Inventory {
         // The current base image of the infra-env cannot be removed. Only a different one could have been removed
         // meanwhile.
         if os_image.openshift_version != before.image.os_image {
-            self.take_up_os_image(reads, &mut change, &os_image).await?;
+            self.start_using_os_image(reads, &mut change, &os_image).await?;
         }
         image.os_image = os_image.openshift_version;
         if let Some(cluster) = cluster_of_infra_env(reads, before.cluster_id).await? {

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn safe_replaces_special_characters() {
+    fn safe_file_name_replaces_special_characters() {
         assert_eq!(safe_file_name("node-1.example.com"), "node-1.example.com");
         assert_eq!(safe_file_name("../a\"b\r\nä"), ".._a_b___");
         assert_eq!(safe_file_name(&"x".repeat(100)).len(), 50);

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_positions_are_refused() {
+    fn rejects_invalid_positions() {
         for text in ["", "1", "-", "1-", "-1", "x-1", "1-x", "1-1-1", "10000000000000000-1", "1--1"] {
             assert_eq!(FeedPosition::parse(text), None, "{text}");
         }

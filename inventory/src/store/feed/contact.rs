@@ -35,7 +35,7 @@ pub(super) struct ContactState {
     code: AtomicU8,
     started: Instant,
     /// Time of the last response, in microseconds after `started`.
-    answered: AtomicU64,
+    responded_at: AtomicU64,
     /// Time when the feed began to reconnect, in microseconds after `started`.
     reconnecting_since: AtomicU64,
     times_listening: AtomicU64,
@@ -47,7 +47,7 @@ impl ContactState {
             contact: watch::Sender::new(contact),
             code: AtomicU8::new(contact as u8),
             started,
-            answered: AtomicU64::new(0),
+            responded_at: AtomicU64::new(0),
             reconnecting_since: AtomicU64::new(0),
             times_listening: AtomicU64::new(0),
         }
@@ -69,12 +69,12 @@ impl ContactState {
 
     /// Records that the database has just responded.
     pub(super) fn record_response(&self) {
-        self.answered.fetch_max(self.micros(), Ordering::AcqRel);
+        self.responded_at.fetch_max(self.micros(), Ordering::AcqRel);
     }
 
     /// Returns the time since the last response.
     pub(super) fn silence(&self) -> Duration {
-        self.time_since(&self.answered)
+        self.time_since(&self.responded_at)
     }
 
     fn micros(&self) -> u64 {

@@ -252,13 +252,13 @@ impl<'a> NotificationListener<'a> {
         // A pending ping is not replaced, because its delay is measured.
         self.ping.get_or_insert((header.sequence, Instant::now()));
         for (key, generation) in cached {
-            self.compare((key, generation), current.get(&key).copied());
+            self.publish_if_stale((key, generation), current.get(&key).copied());
         }
         Ok(())
     }
 
     /// Publishes a change if a cached record differs from the database.
-    fn compare(&mut self, (key, cached): (Key, i64), current: Option<i64>) {
+    fn publish_if_stale(&mut self, (key, cached): (Key, i64), current: Option<i64>) {
         if current == Some(cached) {
             return;
         }

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_lines_mean_that_anything_may_have_changed() {
+    fn unknown_lines_are_parsed_as_a_resync() {
         let id = "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11";
         for line in [
             "",

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn removed_or_replaced_file_is_not_in_place() {
+    async fn removed_or_replaced_file_is_detected() {
         let directory = tempfile::TempDir::new().unwrap();
         let path = directory.path().join("kindling.db");
         let owned = OwnedFile::lock(&path, true).unwrap();

@@ -43,7 +43,7 @@ type RunningSince = Arc<Mutex<Option<Instant>>>;
 #[derive(Debug)]
 struct QueuedChange {
     change: Prepared,
-    answer: oneshot::Sender<Result<Outcome, StoreError>>,
+    result_sender: oneshot::Sender<Result<Outcome, StoreError>>,
 }
 
 impl Writer {
@@ -84,11 +84,11 @@ impl Writer {
 
     async fn enqueue(&self, change: Prepared) -> Result<Outcome, StoreError> {
         let queue = self.queue().ok_or(StoreError::Closed)?;
-        let (answer, answered) = oneshot::channel();
-        queue.send(QueuedChange { change, answer }).await.map_err(|_| StoreError::Closed)?;
+        let (result_sender, result) = oneshot::channel();
+        queue.send(QueuedChange { change, result_sender }).await.map_err(|_| StoreError::Closed)?;
         // The writer task ends when the last sender of the queue is dropped.
         drop(queue);
-        answered.await.map_err(|_| StoreError::Closed)?
+        result.await.map_err(|_| StoreError::Closed)?
     }
 
     /// Stops accepting changes, and waits until all accepted changes have been written.
@@ -122,7 +122,8 @@ impl WriterTask {
                     self.publish_done(&batch, &outcomes);
                     for (waiting, outcome) in batch.drain(..).zip(outcomes) {
                         // The caller may have stopped waiting.
-                        let _ = waiting.answer.send(outcome.map_err(|error| store_error(WRITING, error)));
+                        let _ =
+                            waiting.result_sender.send(outcome.map_err(|error| store_error(WRITING, error)));
                     }
                 }
                 Err(error) => self.fail(&mut batch, error),
@@ -143,7 +144,7 @@ impl WriterTask {
             // The change may be on disk.
             self.feed.publish(waiting.change.record_changes());
             // The caller may have stopped waiting.
-            let _ = waiting.answer.send(Err(store_error(WRITING, Arc::clone(&source))));
+            let _ = waiting.result_sender.send(Err(store_error(WRITING, Arc::clone(&source))));
         }
     }
 

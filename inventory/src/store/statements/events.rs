@@ -99,7 +99,7 @@ impl EventConditions {
             all.add_condition("host_id IN (SELECT id FROM records WHERE kind = 'host' AND deleted = 0)");
         }
         if !query.categories.is_empty() {
-            all.and_one_of_ours("category", query.categories.iter().map(|one| one.as_str()));
+            all.add_constants_condition("category", query.categories.iter().map(|one| one.as_str()));
         }
         if let Some(text) = &query.message {
             let name = all.value(searchable_text(text));
@@ -129,7 +129,7 @@ impl EventConditions {
 
     /// Adds a condition on a column that must equal one of `words`. The words are constants of this program, so they
     /// need not be bound.
-    fn and_one_of_ours(&mut self, column: &str, words: impl Iterator<Item = &'static str>) {
+    fn add_constants_condition(&mut self, column: &str, words: impl Iterator<Item = &'static str>) {
         let words: Vec<_> = words.map(|word| format!("'{word}'")).collect();
         self.add_condition(&format!("{column} IN ({})", words.join(", ")));
     }
@@ -153,7 +153,7 @@ impl EventConditions {
     /// into the page.
     pub(in crate::store) fn page(mut self, query: &EventQuery) -> Statement {
         if !query.severities.is_empty() {
-            self.and_one_of_ours("severity", query.severities.iter().map(|one| one.as_str()));
+            self.add_constants_condition("severity", query.severities.iter().map(|one| one.as_str()));
         }
         let (order, beyond) = if query.descending { ("DESC", "<") } else { ("ASC", ">") };
         if let Some(after) = query.after {

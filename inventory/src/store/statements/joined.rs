@@ -99,7 +99,7 @@ mod tests {
     const START: &str = "p|i||t|0|known|auto-assign|-5||||7|basis|1|2|3|0|";
 
     #[test]
-    fn rows_are_taken_one_by_one() {
+    fn joined_rows_are_parsed_one_by_one() {
         let text = format!("{START}6|{{\"é\"}}inventory:3:a;|ntp_sources:0:;{START}0|;");
         let mut rest = text.as_str();
         let row = JoinedRow::take(&mut rest).unwrap();

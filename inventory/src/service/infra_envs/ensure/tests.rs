@@ -254,7 +254,7 @@ async fn token_that_is_not_valid_for_the_infra_env_is_ignored() {
 }
 
 #[tokio::test]
-async fn rejects_another_id_than_the_configured_one() {
+async fn rejects_ids_other_than_the_configured_one() {
     let only = InfraEnvId::fresh();
     let test = TestInventory::with(|settings| Settings { infra_env_id: Some(only), ..settings }).await;
     let refusal = test.inventory.ensure_infra_env(InfraEnvId::fresh(), infra_env_params().into(), None).await;
@@ -308,7 +308,7 @@ async fn infra_env_without_an_owner_gets_one_and_keeps_its_images() {
 }
 
 #[tokio::test]
-async fn owner_deletes_its_infra_env_once_its_hosts_are_gone() {
+async fn owner_deletes_infra_env_after_its_hosts() {
     let test = TestInventory::open().await;
     let (inventory, id) = (&test.inventory, InfraEnvId::fresh());
     let deregister = |name| inventory.deregister_owned_infra_env(id, owner(name).unwrap(), None);
