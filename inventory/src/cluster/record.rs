@@ -78,7 +78,7 @@ pub struct ClusterSpec {
     pub api_vip_dns_name: Option<String>,
     /// Infrastructure platform, if known.
     pub platform: Option<Platform>,
-    /// Whether the user manages the load balancer and DNS.
+    /// Whether the user manages the cluster's networking, for example the load balancer.
     pub user_managed_networking: bool,
     /// Whether a DHCP server assigns the VIPs.
     pub vip_dhcp_allocation: bool,

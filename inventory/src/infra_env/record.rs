@@ -86,9 +86,9 @@ impl InfraEnvRecord {
 /// The settings that determine the content of an infra-env's images.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageSource {
-    /// The OpenShift version that the client has requested. Empty for the newest.
+    /// The requested OpenShift version, or the newest version if none was requested.
     pub openshift_version: String,
-    /// The version of the selected base image.
+    /// Version of the selected base image in the catalogue.
     pub os_image: String,
     /// Whether the ISO is full or minimal.
     pub image_type: ImageType,

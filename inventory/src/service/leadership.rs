@@ -46,8 +46,8 @@ impl Leadership {
         }
     }
 
-    /// Waits until this process is not the leader, because it has released the lease, another process holds the lease,
-    /// or the lease could not be renewed in time.
+    /// Waits until this process is not the leader: it has released the lease, has lost it to another process, or could
+    /// not renew it in time.
     pub async fn lost(&mut self) {
         while let Some(end) = self.valid_until() {
             tokio::select! {

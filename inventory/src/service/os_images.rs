@@ -159,8 +159,9 @@ impl Inventory {
         Ok(url.as_str().to_owned())
     }
 
-    /// Returns an error if no more base images can be added, or if another base image has the same version and
-    /// architecture but a different URL. Both would have the same file name.
+    /// Returns an error if the maximum number of added base images is reached, or if `image` conflicts with another
+    /// base image. Two images conflict if a version in a URL could mean either. They also conflict if their files would
+    /// have the same name, but their URLs or checksums differ.
     fn require_new_version(&self, image: &OsImage, added: &[OsImage]) -> Result<(), Error> {
         if added.len() >= MAX_ADDED {
             return Err(Error::conflict(format!("at most {MAX_ADDED} OS images can be added")));

@@ -10,7 +10,7 @@ use super::Outcome;
 pub enum Operation {
     /// Reads of records, reports and events, searches, and renewals of leases.
     Read,
-    /// Commits of changes, including the time in the queue.
+    /// Commits of changes, including the time that they wait for other changes.
     Commit,
     /// Locks that a change takes on its records after repeated conflicts.
     Reserve,

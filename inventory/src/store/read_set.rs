@@ -31,8 +31,8 @@ pub trait Reader: Sync {
 /// The records that one attempt to plan a change has read.
 ///
 /// The commit requires that each record still has the generation it was read with, and that each missing record still
-/// does not exist. So a decision that depends on several records is still valid at the commit: two changes cannot both
-/// decide on records that the other change writes.
+/// does not exist. So a decision based on several records is still valid at the commit. Two concurrent changes cannot
+/// both be based on records that the other one writes.
 ///
 /// A list is protected record by record, so a record that another change adds to the list is not detected. If the
 /// decision depends on that, both changes must write or require a common record, or the change must require that no

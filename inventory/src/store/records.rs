@@ -289,9 +289,9 @@ impl Records {
 
     /// Makes the change that `plan` returns, and returns the value next to it.
     ///
-    /// `plan` reads the records that it needs through the [`ReadSet`]. It is called again if one of them changes before
-    /// the commit, or if a record changes between two reads, even if `plan` then returns an error. So it must have no
-    /// side effects.
+    /// `plan` reads the records that it needs through the [`ReadSet`]. It must have no side effects, because it is
+    /// called again if one of these records changes before the commit. A change between two reads also repeats the
+    /// call, even if `plan` returns an error.
     ///
     /// # Errors
     ///
@@ -372,9 +372,9 @@ impl Records {
     /// Replaces reports of hosts without writing the hosts, as [`Step::RewriteReport`] does. A report is skipped if its
     /// host does not exist, is deleted, or has no report of this kind.
     ///
-    /// The reports are rewritten in several transactions. The limits of infra-envs are not checked, and the sizes of
-    /// hosts still count the old lengths until the next change of the host. So a new report must be about as long as
-    /// the old one.
+    /// The reports are rewritten in several transactions. The limits of infra-envs are not checked. The documents of
+    /// hosts keep the old lengths, which count again at the next change of the host. So a new report must be about as
+    /// long as the old one.
     ///
     /// # Errors
     ///

@@ -31,7 +31,7 @@ pub(crate) async fn release_hosts(
     for stored in reads.list::<HostRecord>(Filter::all(Kind::Host).of_cluster(cluster.0)).await? {
         let mut draft = HostDraft::new(stored);
         let host = &mut draft.record;
-        // Usually, all hosts of a cluster are in one infra-env, so the result is remembered.
+        // Usually, many hosts of a cluster are in the same infra-env, so the result is remembered.
         let is_bound = match bound_infra_envs.entry(host.infra_env_id) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(unknown) => {

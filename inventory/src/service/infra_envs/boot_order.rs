@@ -7,8 +7,8 @@ use crate::id::InfraEnvId;
 use crate::store::Stored;
 
 impl Inventory {
-    /// Returns an error if the host with this MAC address must boot from its disk, because it is installed or its
-    /// installer has written the system to the disk.
+    /// Returns an error if the host with this MAC address must boot from its disk. This is the case if the host is
+    /// installed, or if its installer has written the system to the disk.
     ///
     /// If several hosts have the address, the error is returned if any of them must boot from its disk.
     pub(crate) async fn require_discovery(&self, infra_env: InfraEnvId, mac: &str) -> Result<(), Error> {

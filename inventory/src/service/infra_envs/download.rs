@@ -69,7 +69,7 @@ impl IpxeScript {
 /// A file to send to a client.
 #[derive(Clone, Debug)]
 pub struct File {
-    /// File name for the client. Empty if the client chooses the name.
+    /// File name to suggest to the client. Empty for none.
     pub name: String,
     /// The complete contents.
     pub contents: Bytes,

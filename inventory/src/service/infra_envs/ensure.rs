@@ -70,8 +70,8 @@ impl Inventory {
     /// # Errors
     ///
     /// Returns an error if a value is invalid, or if the cluster or a base image for the version does not exist. The
-    /// error is a [`Conflict`](crate::ErrorKind::Conflict) in three cases: the infra-env has another name, CPU
-    /// architecture or cluster, which cannot be changed; it has another owner; or
+    /// error is a [`Conflict`](crate::ErrorKind::Conflict) if the infra-env has another name, CPU architecture or
+    /// cluster, which cannot be changed, or if it has another owner. It is also a conflict if
     /// [`Settings::infra_env_id`](crate::Settings::infra_env_id) requires another id.
     ///
     /// # Examples

@@ -3,8 +3,8 @@
 //! A request may end while the server is still working on its statement. The driver then does not know whether a
 //! transaction has begun, or when the server will respond.
 //!
-//! The driver's own handling is insufficient: a connection dropped during `BEGIN` would return to the pool with an open
-//! transaction, and the driver waits for an unreachable server without a time limit.
+//! The driver does not handle this safely. It returns a connection to the pool with an open transaction if the
+//! connection was dropped during `BEGIN`. It also waits for an unreachable server without a time limit.
 
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;

@@ -1,7 +1,12 @@
 //! Applies one change to the database, inside a transaction of the caller.
 //!
-//! The order is: lock and read the affected rows, check the requirements on single records, write records and reports,
-//! run the steps that address no single record, and insert the events.
+//! A change is applied in this order:
+//!
+//! 1. Lock and read the affected rows.
+//! 2. Check the requirements on single records.
+//! 3. Write records and reports.
+//! 4. Run the steps that address no single record.
+//! 5. Insert the events.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -43,8 +48,8 @@ pub(in crate::store) const TEST_STATEMENTS: [&str; 7] = [
 impl Prepared {
     /// Sorts the steps so that concurrent changes neither deadlock nor invalidate each other's requirements.
     ///
-    /// Every change takes its locks in the same order, so that no two changes wait for each other: first the keys of
-    /// records that may not exist, then the existing rows, each group in key order.
+    /// Every change takes its locks in the same order, so no two changes wait for each other. It first locks the keys
+    /// of records that may not exist, and then the existing rows, each group in key order.
     ///
     /// Steps without a key run last, so [`Step::RequireNone`] sees the effects of all other steps. A concurrent change
     /// can insert a matching record only if it also requires a record that this change locks. So either the other
