@@ -111,8 +111,8 @@ impl PostgresParts {
 
     /// Makes a change in its own transaction.
     pub(super) async fn commit(&self, change: &Prepared) -> Result<Outcome, StoreError> {
-        let transaction = with_time_limit(WRITING, self.begin());
-        let transaction = self.feed.while_reachable(WRITING, transaction).await?;
+        let begin = with_time_limit(WRITING, self.begin());
+        let transaction = self.feed.while_reachable(WRITING, begin).await?;
         with_time_limit(WRITING, commit_in(transaction, change, &self.feed)).await
     }
 
