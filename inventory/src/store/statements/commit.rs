@@ -4,7 +4,7 @@
 //!
 //! 1. Lock and read the affected rows.
 //! 2. Check the requirements on single records.
-//! 3. Write records and reports.
+//! 3. Write records, reports, totals and memberships.
 //! 4. Run the steps that address no single record.
 //! 5. Insert the events.
 
