@@ -1,4 +1,4 @@
-//! The agent: registration and polling until its end.
+//! The agent of a host: it registers, polls for steps and runs them until the host reboots.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::runner::{Runner, RunnerEnd};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AgentEnd {
-    /// The host reboots.
+    /// A step reboots the host.
     Rebooting,
 }
 
-/// The agent of one host. The crate's documentation has an example.
+/// The agent of one host. The crate documentation has an example.
 pub struct Agent<M> {
     pub(crate) client: ApiClient,
     pub(crate) infra_env: InfraEnvId,
@@ -35,13 +35,13 @@ pub struct Agent<M> {
     pub(crate) last_registration: Option<Instant>,
 }
 
-/// What an agent and its steps share.
+/// State that an agent shares with its running steps.
 pub(crate) struct Shared<M> {
     pub(crate) machine: M,
     pub(crate) requests: Requests,
-    /// Replaces the pause that the service asks for.
+    /// Pause between polls. `None`: the pause that the service requests.
     pub(crate) poll_interval: Option<Duration>,
-    /// Whether the installer was started. Its container exists until the host reboots.
+    /// Whether the installer has started. Its container exists until the host reboots.
     pub(crate) has_installer: AtomicBool,
 }
 
@@ -55,12 +55,12 @@ impl<M> fmt::Debug for Agent<M> {
 }
 
 impl<M: Machine> Agent<M> {
-    /// Returns the agent of a host. `version` is the container image of this agent: the service compares the text with
-    /// its own setting.
+    /// Creates the agent of a host. `version` is the container image of this agent. The service compares it with the
+    /// image in its own settings.
     ///
     /// # Errors
     ///
-    /// Returns an error if the version contains characters that a header cannot have.
+    /// Returns an error if `version` contains characters that an HTTP header cannot contain.
     pub fn new(
         client: ApiClient,
         infra_env: InfraEnvId,
@@ -76,13 +76,13 @@ impl<M: Machine> Agent<M> {
         Ok(Self { client, infra_env, version, shared, last_registration: None })
     }
 
-    /// Sets the receiver of events. Default: none.
+    /// Sets the receiver of events. By default, no receiver is set.
     #[must_use]
     pub fn observer(self, observer: Arc<dyn AgentObserver>) -> Self {
         self.with_shared(|shared| shared.requests.observer = observer)
     }
 
-    /// Sets the pause between polls, instead of the one that the service asks for.
+    /// Sets the pause between polls. It replaces the pause that the service requests.
     ///
     /// # Examples
     ///
@@ -99,8 +99,8 @@ impl<M: Machine> Agent<M> {
         self.with_shared(|shared| shared.poll_interval = Some(interval))
     }
 
-    /// Sets the slots of concurrent requests. Many agents of one process share them, so that a service that does not
-    /// answer does not make each open a connection. Default: no limit.
+    /// Limits concurrent requests: each request waits for one of `slots`. Agents in one process can share the slots, so
+    /// that an unresponsive service does not make every agent open a connection. Default: no limit.
     ///
     /// # Examples
     ///
@@ -120,18 +120,18 @@ impl<M: Machine> Agent<M> {
         self.with_shared(|shared| shared.requests.slots = Some(slots))
     }
 
-    /// Sets the seed of the random parts of pauses. Default: a fixed one for each infra-env.
+    /// Sets the seed of the random pauses before retries. By default, the seed is derived from the infra-env id.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         self.with_shared(|shared| shared.requests.jitter = Arc::new(Jitter::new(seed)))
     }
 
-    /// Registers the host, and runs the steps that the service asks for, until the host reboots.
+    /// Registers the host and runs the steps that the service requests, until the host reboots.
     ///
     /// # Errors
     ///
-    /// Returns an error if the service refuses the registration for good, or if the host was deleted. The caller must
-    /// not start the agent again at once.
+    /// Returns an error if the service permanently refuses the registration, or if the host was deleted. The caller
+    /// must not restart the agent immediately.
     pub async fn run(mut self) -> Result<AgentEnd, AgentError> {
         loop {
             let session = self.register().await?;
@@ -142,7 +142,7 @@ impl<M: Machine> Agent<M> {
         }
     }
 
-    /// Changes settings. No step has a reference to them before `run`.
+    /// Changes a setting. This works only before `run`, while no step shares the settings.
     fn with_shared(mut self, change: impl FnOnce(&mut Shared<M>)) -> Self {
         if let Some(shared) = Arc::get_mut(&mut self.shared) {
             change(shared);

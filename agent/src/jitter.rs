@@ -1,9 +1,9 @@
-//! Random parts of pauses, from a seed.
+//! Random pauses, computed from a seed. They spread the retries of many agents over time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Increment of the generator `SplitMix64`.
+/// Increment of the `SplitMix64` generator.
 const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A source of random durations. Equal seeds return equal sequences.
@@ -15,31 +15,31 @@ impl Jitter {
         Self(AtomicU64::new(seed))
     }
 
-    /// Returns a duration of at most `most`.
-    pub(crate) fn up_to(&self, most: Duration) -> Duration {
-        most.mul_f64(self.fraction())
+    /// Returns a random duration of at most `limit`.
+    pub(crate) fn up_to(&self, limit: Duration) -> Duration {
+        limit.mul_f64(self.fraction())
     }
 
-    /// Returns `middle`, changed by at most half of it.
-    pub(crate) fn around(&self, middle: Duration) -> Duration {
-        middle.mul_f64(0.5 + self.fraction())
+    /// Returns a random duration from half of `average` to one and a half times `average`.
+    pub(crate) fn around(&self, average: Duration) -> Duration {
+        average.mul_f64(0.5 + self.fraction())
     }
 
-    /// Returns a number from 0 to 1.
+    /// Returns a random number from 0 to 1.
     fn fraction(&self) -> f64 {
         let state = self.0.fetch_add(INCREMENT, Ordering::Relaxed).wrapping_add(INCREMENT);
         fraction_of(mix_bits(state))
     }
 }
 
-/// Returns the upper half of random bits as a number from 0 to 1.
+/// Scales the upper 32 bits of `bits` to a number from 0 to 1.
 pub(crate) fn fraction_of(bits: u64) -> f64 {
-    // 32 bits are exact in an f64.
+    // An `f64` represents every 32-bit integer exactly.
     let high = u32::try_from(bits >> 32).unwrap_or(u32::MAX);
     f64::from(high) / f64::from(u32::MAX)
 }
 
-/// Mixes the bits of a number, as the generator `SplitMix64` does.
+/// Mixes the bits of `state` like the output function of `SplitMix64`.
 pub(crate) fn mix_bits(state: u64) -> u64 {
     let mut bits = state;
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -47,7 +47,7 @@ pub(crate) fn mix_bits(state: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
-/// Returns mixed bits of a text.
+/// Hashes a text to 64 mixed bits.
 #[cfg(feature = "simulated")]
 pub(crate) fn mix_text(text: &str) -> u64 {
     text.bytes().fold(0, |hash, byte| mix_bits(hash ^ u64::from(byte)))
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_within_their_limits_and_differ() {
+    fn random_durations_cover_their_range() {
         let jitter = Jitter::new(7);
         let second = Duration::from_secs(1);
         let (mut least, mut most) = (second, Duration::ZERO);

@@ -1,29 +1,30 @@
 //! The agent on a discovered host: its protocol with an Assisted Service, and simulated machines.
 //!
 //! An [`Agent`] registers a host in an infra-env, polls for steps, runs them and replies, as the agent of the Assisted
-//! Installer does. It works with Kindling and with the Go service. The host is behind the trait [`Machine`], so the
-//! same protocol runs on a real machine and on a simulated one.
+//! Installer does. It works with Kindling and with the Go service. The trait [`Machine`] represents the host, so the
+//! same protocol code runs on a real machine and on a simulated one.
 //!
-//! | module | has |
+//! | module | contents |
 //! |---|---|
-//! | [`machine`] | the trait of a host, and the results of its steps |
+//! | [`machine`] | the trait that represents a host, and the results of its steps |
 //! | [`observer`] | events of an agent, for counters and logs |
-//! | [`session`] | requests that a step makes itself, such as installation progress |
+//! | [`session`] | requests that a step sends itself, such as installation progress |
 #![cfg_attr(feature = "simulated", doc = "| [`simulated`] | machines that exist only as a description |")]
 //!
 //! The crate does not read files of a host, run programs or parse command lines.
 //!
 //! # The protocol
 //!
-//! * **Registration.** The agent registers until the service accepts it. It gives up after 401, 403, 404, 409 or 410,
-//!   which a retry cannot change.
-//! * **Polling.** The service says when the next poll is due. After failed polls, the pause grows from half a second to
-//!   a minute; after 15 minutes, the agent registers again. It gives up after 404 and 410: the host was deleted.
-//! * **Steps.** All steps of a poll run at once, and may still run at the next poll. Steps that use a disk, a network
-//!   or the download of images exclusively are not started twice.
-//! * **Replies.** The agent does not repeat a successful reply whose output the service already has, for one hour.
-//! * **End.** If the service asks the agent to exit, or after an upgrade, the agent cancels running steps and
-//!   registers again.
+//! * **Registration.** The agent registers until the service accepts the host. It stops after status 401, 403, 404, 409
+//!   or 410, which a retry cannot change.
+//! * **Polling.** Each response contains the pause before the next poll. After failed polls, the pause grows from half
+//!   a second to a minute. After 15 minutes without a successful poll, the agent registers again. It stops after status
+//!   404 or 410, because the host was deleted.
+//! * **Steps.** The steps of a poll run concurrently, and may still be running at the next poll. Steps that need a
+//!   disk, a network or the download of images exclusively are not started twice.
+//! * **Replies.** If the output of a successful step does not change, the agent sends it only once an hour.
+//! * **End of a registration.** After an upgrade, or if the service asks the agent to exit, the agent cancels running
+//!   steps and registers again.
 //!
 //! # Examples
 //!

@@ -1,4 +1,4 @@
-//! The host that an agent runs on.
+//! The interface between the agent and its host.
 
 use std::future::Future;
 
@@ -8,26 +8,26 @@ use assisted::request::StepRequest;
 
 use crate::session::HostSession;
 
-/// A host: what an agent asks of it. [`Agent`](crate::Agent) shows an implementation.
+/// The host of an agent: its id, clock and boot media, and the execution of its steps. The [crate documentation](crate)
+/// has an example.
 ///
-/// Several steps run at once, so methods take `&self`. The agent may drop the future of a step before it is ready: the
-/// step is then cancelled.
+/// Methods take `&self` because several steps run concurrently. The agent cancels a step by dropping its future.
 pub trait Machine: Send + Sync + 'static {
     /// Returns the id of the host. The agent asks for it before each registration.
     fn host_id(&self) -> impl Future<Output = HostId> + Send;
 
-    /// Returns the clock of the host, in seconds since 1970.
+    /// Returns the time of the host's clock, in seconds since 1970.
     fn unix_time(&self) -> i64 {
         chrono::Utc::now().timestamp()
     }
 
-    /// Returns why the host cannot read the media that it booted from. The default is `None`: the media are readable,
-    /// or the host does not need them.
+    /// Returns an error text if the host cannot read its boot media. The default is `None`: the media are readable, or
+    /// the host does not need them.
     fn media_error(&self) -> impl Future<Output = Option<String>> + Send {
         async { None }
     }
 
-    /// Runs a step. The arguments of the step are valid JSON of the right form.
+    /// Runs a step. The agent has already checked that the step's arguments are valid JSON of the expected form.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ pub enum StepOutcome {
     Output(ReplyPayload<'static>),
     /// The step succeeded, without output.
     Done,
-    /// The host reboots. The agent ends, and does not reply.
+    /// The step reboots the host. The agent stops without a reply.
     Rebooting,
 }
 
@@ -76,31 +76,30 @@ impl StepFailure {
         Self { exit_code, message: message.into(), payload: None }
     }
 
-    /// Adds output. The service reads the output of failed checks of disks and container images.
+    /// Adds output to the failure. The service reads it for failed checks of disks and container images.
     #[must_use]
     pub fn with_output(self, payload: ReplyPayload<'static>) -> Self {
         Self { payload: Some(Box::new(payload)), ..self }
     }
 
-    /// Replaces the exit code.
     #[must_use]
     pub(crate) fn with_exit_code(self, exit_code: ExitCode) -> Self {
         Self { exit_code, ..self }
     }
 
-    /// Returns the exit code.
+    /// Returns the exit code that the agent reports to the service.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         self.exit_code
     }
 
-    /// Returns the error text.
+    /// Returns the error text that the agent reports to the service.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Returns the output.
+    /// Returns the output, if `with_output` added one.
     #[must_use]
     pub fn output(&self) -> Option<&ReplyPayload<'static>> {
         self.payload.as_deref()

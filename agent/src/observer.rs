@@ -8,7 +8,7 @@ use assisted::host::RegisteredHost;
 use assisted::reply::ExitCode;
 use assisted::step::{PostStepAction, StepType};
 
-/// A receiver of events. It must not block: agents call it from their tasks.
+/// A receiver of events. It must not block, because agents call it from async tasks.
 ///
 /// # Examples
 ///
@@ -54,25 +54,25 @@ pub enum RequestKind {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AgentEvent<'a> {
-    /// A request ended. Each attempt is an event.
+    /// A request ended. Each attempt of a retried request is an event.
     Request {
         /// Purpose of the request.
         kind: RequestKind,
-        /// Time until the response was read.
+        /// Time from the start of the request until the response was read.
         took: Duration,
         /// The failure, if the request failed.
         outcome: Result<(), &'a ClientError>,
     },
     /// The service registered the host.
     Registered {
-        /// The response.
+        /// The host in the response of the service.
         host: &'a RegisteredHost,
     },
     /// A poll returned steps.
     StepsReceived {
         /// Number of steps.
         count: usize,
-        /// Action after the steps.
+        /// What the agent does after it has started the steps.
         action: &'a Extensible<PostStepAction>,
     },
     /// A step ended.
@@ -82,12 +82,12 @@ pub enum AgentEvent<'a> {
         /// Exit code of the reply.
         exit_code: ExitCode,
     },
-    /// The service already has the output of a step, so the agent does not send the reply.
+    /// The agent did not send the reply of a step, because the service already has the same output.
     ReplyOmitted {
         /// Type of the step.
         step_type: &'a Extensible<StepType>,
     },
-    /// A step was not started: too many steps run already, or one of this type that must not run twice.
+    /// A step was not started: too many steps are running, or a step of this type is running and must not run twice.
     StepSkipped {
         /// Type of the step.
         step_type: &'a Extensible<StepType>,

@@ -1,4 +1,4 @@
-//! Registration of the host.
+//! Registration of the host, with retries until the service accepts it.
 
 use std::time::Duration;
 
@@ -15,13 +15,14 @@ use crate::session::HostSession;
 
 /// Pause after a failed registration.
 const RETRY_PAUSE: Duration = Duration::from_secs(60);
-/// Pause after a response without a usable command, unless it says otherwise.
+/// Pause after a response without a valid agent command, unless the response contains another pause.
 const UNUSABLE_PAUSE: Duration = Duration::from_secs(3600);
-/// Minimum time between two registrations. A service that always asks the agent to exit must not cause a storm.
+/// Minimum time between two registrations. It prevents a flood of requests if the service always asks the agent to
+/// exit.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
 impl<M: Machine> Agent<M> {
-    /// Registers the host until the service accepts it.
+    /// Registers the host, with retries until the service accepts it.
     pub(crate) async fn register(&mut self) -> Result<HostSession, AgentError> {
         loop {
             if let Some(last) = self.last_registration {
@@ -55,12 +56,12 @@ impl<M: Machine> Agent<M> {
         Ok(registered)
     }
 
-    /// Returns the session that the service asks the agent to start. The version of its agent is the one that the
-    /// service is configured with: this is how an outdated agent upgrades.
+    /// Returns the session described by the response to a registration. Its requests carry the agent version that the
+    /// service is configured with. This is how an outdated agent upgrades.
     ///
     /// # Errors
     ///
-    /// Returns the pause until the next registration if the response has no usable command.
+    /// Returns the pause until the next registration if the response contains no valid command.
     fn session(&self, registered: &RegisteredHost) -> Result<HostSession, Duration> {
         let Some(command) = &registered.next_step_runner_command else {
             tracing::warn!("registration has no command for the agent, retrying in an hour");
@@ -82,7 +83,7 @@ impl<M: Machine> Agent<M> {
     }
 }
 
-/// Returns `true` for a response that a retry does not change.
+/// Returns `true` if a retry cannot change the response.
 fn is_final(error: &ClientError) -> bool {
     matches!(error.status(), Some(401 | 403 | 404 | 409 | 410))
 }

@@ -1,4 +1,4 @@
-//! Requests with retries, under a limit of concurrent ones.
+//! Requests to the service: retries, and a limit for concurrent requests.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use tokio::time::{Instant, sleep};
 use crate::jitter::Jitter;
 use crate::observer::{AgentEvent, AgentObserver, RequestKind};
 
-/// Retries of one request.
+/// Maximum number of retries of a request.
 const RETRIES: u32 = 3;
-/// Longest pause before the first retry. It doubles with each one,
+/// Maximum pause before the first retry. It doubles with each retry, up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
-/// up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// A response that is awaited. It is boxed, because it is large, and an agent mostly waits for its next poll.
+/// The future of a response. It is boxed because it is large, and an agent spends most of its time waiting for the next
+/// poll.
 pub(crate) type Response<'a, T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send + 'a>>;
 
-/// What all requests of an agent share.
+/// Sender of all requests of an agent.
 #[derive(Clone)]
 pub(crate) struct Requests {
     pub(crate) slots: Option<Arc<Semaphore>>,
@@ -30,35 +30,35 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Sends a request, up to four times while the connection fails or the service is overloaded. A refused connection
-    /// is not retried.
+    /// Sends a request, and retries it up to three times if the connection fails or the service is overloaded. A
+    /// refused connection is not retried.
     pub(crate) async fn send<'a, T>(
         &self,
         kind: RequestKind,
         request: impl Fn() -> Response<'a, T> + Send,
     ) -> Result<T, ClientError> {
-        let mut most = FIRST_PAUSE;
+        let mut max_pause = FIRST_PAUSE;
         for _ in 0..RETRIES {
             match self.send_once(kind, request()).await {
                 Err(error) if is_temporary(&error) => tracing::debug!(%error, "request failed, retrying"),
                 result => return result,
             }
-            sleep(self.jitter.up_to(most)).await;
-            most = (most * 2).min(LONGEST_PAUSE);
+            sleep(self.jitter.up_to(max_pause)).await;
+            max_pause = (max_pause * 2).min(LONGEST_PAUSE);
         }
         self.send_once(kind, request()).await
     }
 
     async fn send_once<T>(&self, kind: RequestKind, request: Response<'_, T>) -> Result<T, ClientError> {
-        // The semaphore is never closed. Without a slot, a request is sent all the same.
+        // The semaphore is never closed. If it were, the request would be sent without a slot.
         let _slot = match &self.slots {
             Some(slots) => slots.acquire().await.ok(),
             None => None,
         };
-        let begun = Instant::now();
+        let start = Instant::now();
         let result = request.await;
         let outcome = result.as_ref().map(|_| ());
-        self.observer.observe(&AgentEvent::Request { kind, took: begun.elapsed(), outcome });
+        self.observer.observe(&AgentEvent::Request { kind, took: start.elapsed(), outcome });
         result
     }
 }

@@ -1,4 +1,4 @@
-//! Polls for steps, and waits between polls.
+//! Polls for steps after a registration, and the pauses between polls.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,13 +15,12 @@ use crate::sent_replies::SentReplies;
 use crate::session::HostSession;
 use crate::steps::{HostIds, RunningSteps, StepContext};
 
-/// Middle of the pause after the first failed poll. It grows by half with each one,
+/// Average pause after the first failed poll. It grows by half with each failure, up to `LONGEST_BACK_OFF`.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(500);
-/// up to this.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
-/// Time of failed polls after which the agent registers again.
+/// Time without a successful poll after which the agent registers again.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
-/// Minimum pause between polls, against a service that asks for none.
+/// Minimum pause between polls, even if the service requests no pause.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why a runner ended.
@@ -43,7 +42,7 @@ impl<M: Machine> Runner<M> {
         Self { context: Arc::new(context), running: RunningSteps::new() }
     }
 
-    /// Polls until the agent must register again or the host reboots. Running steps are cancelled then.
+    /// Polls until the agent must register again or the host reboots. The running steps are then cancelled.
     pub(crate) async fn run(mut self) -> Result<RunnerEnd, AgentError> {
         loop {
             let steps = match self.poll().await? {
@@ -56,11 +55,11 @@ impl<M: Machine> Runner<M> {
             for step in steps.instructions {
                 self.running.start(&self.context, step);
             }
-            let asked = Duration::from_secs(steps.next_instruction_seconds.into());
+            let service_pause = Duration::from_secs(steps.next_instruction_seconds.into());
             let pause = match self.context.shared.poll_interval {
-                _ if is_last => asked,
+                _ if is_last => service_pause,
                 Some(interval) => interval,
-                None => asked.max(MIN_PAUSE),
+                None => service_pause.max(MIN_PAUSE),
             };
             if let Some(end) = self.wait(pause).await {
                 return Ok(end);
@@ -71,10 +70,10 @@ impl<M: Machine> Runner<M> {
         }
     }
 
-    /// Polls until a poll succeeds.
+    /// Repeats a poll until it succeeds, the host is deleted, or the agent must register again.
     async fn poll(&mut self) -> Result<PollResult, AgentError> {
-        let begun = Instant::now();
-        let mut middle = FIRST_BACK_OFF;
+        let start = Instant::now();
+        let mut average = FIRST_BACK_OFF;
         loop {
             let error = match self.send_poll().await {
                 Ok(steps) => return Ok(PollResult::Steps(steps)),
@@ -83,11 +82,11 @@ impl<M: Machine> Runner<M> {
                 }
                 Err(error) => error,
             };
-            // The service may have lost its data.
+            // The service may have lost its data, so the agent sends all outputs again.
             self.context.sent().clear();
-            let pause = self.context.shared.requests.jitter.around(middle);
+            let pause = self.context.shared.requests.jitter.around(average);
             let pause = pause.max(error.retry_after().unwrap_or_default().min(LONGEST_BACK_OFF));
-            if begun.elapsed() + pause > PATIENCE {
+            if start.elapsed() + pause > PATIENCE {
                 tracing::warn!(host = %self.context.session.host(), %error, "polls fail, registering again");
                 return Ok(PollResult::End(RunnerEnd::RegisterAgain));
             }
@@ -95,7 +94,7 @@ impl<M: Machine> Runner<M> {
             if let Some(end) = self.wait(pause).await {
                 return Ok(PollResult::End(end));
             }
-            middle = middle.mul_f64(1.5).min(LONGEST_BACK_OFF);
+            average = average.mul_f64(1.5).min(LONGEST_BACK_OFF);
         }
     }
 
@@ -106,7 +105,7 @@ impl<M: Machine> Runner<M> {
         self.context.shared.requests.send(RequestKind::Poll, request).await
     }
 
-    /// Waits for the time of a pause, or until a step ends with a reason to end.
+    /// Waits for `pause`, or until a step ends the registration.
     async fn wait(&mut self, pause: Duration) -> Option<RunnerEnd> {
         let due = Instant::now() + pause;
         loop {

@@ -1,4 +1,4 @@
-//! The replies that the service already has.
+//! Outputs that the service already has. The agent does not send them again.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,14 +8,15 @@ use assisted::Extensible;
 use assisted::step::StepType;
 use tokio::time::Instant;
 
-/// Time after which a reply is sent again.
+/// Time after which an unchanged output is sent again.
 const VALIDITY: Duration = Duration::from_secs(3600);
 
-/// Digests of the last accepted output of each type of step. Digests take less memory than reports.
+/// Digests of the last accepted output of each step type. Digests take less memory than reports.
 #[derive(Debug, Default)]
 pub(crate) struct SentReplies(HashMap<StepType, (OutputDigest, Instant)>);
 
-/// A digest of an output. It detects changes of a report; it is not for comparing reports of different origin.
+/// A digest of an output. It detects changes in the reports of one host, but must not be used to compare reports of
+/// different hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutputDigest(u64);
 
@@ -30,8 +31,8 @@ impl OutputDigest {
 impl SentReplies {
     /// Returns `true` if the service accepted this output within the last hour.
     pub(crate) fn contains(&self, step_type: &Extensible<StepType>, digest: OutputDigest) -> bool {
-        let sent = step_type.known().and_then(|step_type| self.0.get(&step_type));
-        sent.is_some_and(|(known, at)| *known == digest && at.elapsed() < VALIDITY)
+        let entry = step_type.known().and_then(|step_type| self.0.get(&step_type));
+        entry.is_some_and(|(last, at)| *last == digest && at.elapsed() < VALIDITY)
     }
 
     /// Records an output that the service accepted.
@@ -41,7 +42,6 @@ impl SentReplies {
         }
     }
 
-    /// Forgets all outputs.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }

@@ -1,10 +1,10 @@
-//! Requests that a step makes itself.
+//! Requests that a running step sends to the service.
 
 use assisted::client::{ApiClient, ClientError};
 use assisted::host::{HostProgressParams, HostStage, LogsState};
 use assisted::{HostId, InfraEnvId};
 
-/// A registered host at the service. Installers and collectors of logs report their progress through it.
+/// A registered host's access to the service. Installers and log collectors report their progress through it.
 #[derive(Clone, Debug)]
 pub struct HostSession {
     client: ApiClient,
@@ -13,31 +13,31 @@ pub struct HostSession {
 }
 
 impl HostSession {
-    /// Returns a session of a registered host.
+    /// Creates the session of a registered host.
     #[must_use]
     pub fn new(client: ApiClient, infra_env: InfraEnvId, host: HostId) -> Self {
         Self { client, infra_env, host }
     }
 
-    /// Returns the client, with the credential and the version of the agent.
+    /// Returns the client. Its requests carry the credential and the version of the agent.
     #[must_use]
     pub fn client(&self) -> &ApiClient {
         &self.client
     }
 
-    /// Returns the infra-env of the host.
+    /// Returns the id of the host's infra-env.
     #[must_use]
     pub fn infra_env(&self) -> InfraEnvId {
         self.infra_env
     }
 
-    /// Returns the host.
+    /// Returns the id of the host.
     #[must_use]
     pub fn host(&self) -> HostId {
         self.host
     }
 
-    /// Reports the progress of an installation.
+    /// Reports the progress of the installation.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The steps of a host that are running.
+//! The running steps of a host, and the rules for steps that must not run twice.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -18,17 +18,17 @@ use crate::runner::RunnerEnd;
 use crate::sent_replies::{OutputDigest, SentReplies};
 use crate::session::HostSession;
 
-/// The most steps that run at once. The service hands out at most eight with each poll.
+/// Maximum number of concurrent steps. The service returns at most eight steps with each poll.
 const MAX_RUNNING: usize = 128;
 
-/// What the steps of one registration share.
+/// State shared by all steps of one registration.
 pub(crate) struct StepContext<M> {
     pub(crate) shared: Arc<Shared<M>>,
     pub(crate) session: HostSession,
     pub(crate) sent: Mutex<SentReplies>,
 }
 
-/// The running steps of one registration. They are cancelled when it is dropped.
+/// The running steps of one registration. Dropping this value cancels them.
 pub(crate) struct RunningSteps {
     tasks: JoinSet<Option<RunnerEnd>>,
     types: Vec<(Id, StepType, AbortHandle)>,
@@ -39,7 +39,7 @@ impl RunningSteps {
         Self { tasks: JoinSet::new(), types: Vec::new() }
     }
 
-    /// Starts a step.
+    /// Starts a step, unless a step of its type must not run twice or too many steps are running.
     pub(crate) fn start<M: Machine>(&mut self, context: &Arc<StepContext<M>>, step: Step) {
         let step_type = step.step_type.known();
         if step_type == Some(StepType::StopInstallation) {
@@ -66,7 +66,8 @@ impl RunningSteps {
         }
     }
 
-    /// Waits until a step ends. Returns `None` if no step is running, else the reason to end if the step has one.
+    /// Waits until a step ends. Returns `None` if no step is running. The inner value is the reason if the step ends
+    /// the registration.
     pub(crate) async fn next_end(&mut self) -> Option<Option<RunnerEnd>> {
         let (id, end) = match self.tasks.join_next_with_id().await? {
             Ok((id, end)) => (id, end),
@@ -81,7 +82,7 @@ impl RunningSteps {
         Some(end)
     }
 
-    /// Cancels a step. It has no reply.
+    /// Cancels the running steps of a type. They send no reply.
     fn cancel(&mut self, step_type: StepType) {
         self.types.iter().filter(|(_, running, _)| *running == step_type).for_each(|(.., task)| task.abort());
     }
@@ -90,7 +91,7 @@ impl RunningSteps {
         self.types.iter().any(|(_, running, _)| *running == step_type)
     }
 
-    /// Returns what happens to a step that must not run twice, if it runs already.
+    /// Returns the action for a step that must not run twice and is already running. `None`: the step can start.
     fn busy_reply<M>(&self, context: &StepContext<M>, step: &Step, step_type: StepType) -> Option<BusyReply> {
         if step_type == StepType::Install {
             let has_installer = context.shared.has_installer.swap(true, Ordering::Relaxed);
@@ -105,14 +106,14 @@ impl RunningSteps {
             }
             StepType::UpgradeAgent => Some(upgrade_running(step)),
             StepType::LogsGather => Some(name_in_use(step, "logs-sender")),
-            // A service refuses an empty list of addresses.
+            // The service refuses an empty list of addresses.
             StepType::FreeNetworkAddresses => Some(BusyReply::Skip),
             _ => None,
         }
     }
 }
 
-/// What happens to a step that must not run twice.
+/// Action for a step that must not run twice and is already running.
 enum BusyReply {
     Send(StepReply),
     Skip,
@@ -123,7 +124,7 @@ fn name_in_use(step: &Step, name: &str) -> BusyReply {
     BusyReply::Send(StepReply::failure(step, ExitCode::CONTAINER_EXISTS, error))
 }
 
-/// The reply while another upgrade is running: a report without a result.
+/// Returns the reply while another upgrade is running: a report without a result.
 fn upgrade_running(step: &Step) -> BusyReply {
     let reply = match StepRequest::parse(step) {
         Ok(StepRequest::Upgrade(request)) => {
@@ -146,7 +147,7 @@ impl<M> StepContext<M> {
     async fn send(&self, step: &Step, reply: &StepReply) {
         let (step_type, exit_code) = (&step.step_type, reply.exit_code());
         self.observe(&AgentEvent::StepEnded { step_type, exit_code });
-        // A reply without output, and an empty one, say the same.
+        // A missing output and an empty output mean the same.
         let digest =
             exit_code.is_success().then(|| OutputDigest::new(reply.output.as_deref().unwrap_or_default()));
         if digest.is_some_and(|digest| self.sent().contains(step_type, digest)) {
@@ -181,7 +182,7 @@ impl<M> StepContext<M> {
     }
 }
 
-/// The ids in the path of a host.
+/// The ids in the URL path of a host.
 #[derive(Clone, Copy)]
 pub(crate) struct HostIds {
     pub(crate) infra_env: assisted::InfraEnvId,
@@ -189,7 +190,7 @@ pub(crate) struct HostIds {
 }
 
 impl<M: Machine> StepContext<M> {
-    /// Runs a step and replies. Returns the reason if the agent must end.
+    /// Runs a step and sends the reply. Returns a reason if the step ends the registration.
     async fn run(&self, step: &Step) -> Option<RunnerEnd> {
         let result = match StepRequest::parse(step) {
             Ok(request) => self.run_request(request).await,
@@ -209,7 +210,7 @@ impl<M: Machine> StepContext<M> {
         end
     }
 
-    /// Runs a step on the machine, unless its boot media are lost.
+    /// Runs a step on the machine, unless the machine cannot read its boot media.
     async fn run_request(&self, request: StepRequest) -> Result<StepOutcome, StepFailure> {
         let machine = &self.shared.machine;
         if let Some(reason) = machine.media_error().await {
@@ -224,7 +225,7 @@ impl<M: Machine> StepContext<M> {
     }
 }
 
-/// After a successful upgrade, the registration starts the new agent.
+/// After a successful upgrade, the agent must register again: the registration starts the new agent.
 fn end_after(output: &ReplyPayload<'_>) -> Option<RunnerEnd> {
     match output {
         ReplyPayload::Upgrade(report) if report.result == "success" => Some(RunnerEnd::RegisterAgain),

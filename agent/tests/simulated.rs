@@ -1,5 +1,6 @@
-//! Replies of simulated machines: what they say about each other, what faults change, and whether the models of
-//! upstream's client read them. `KINDLING_CLIENTS` is the folder with its Python.
+//! Replies of simulated machines: whether reports of different machines agree, which reports a fault changes, and
+//! whether the models of the upstream client accept them. `KINDLING_CLIENTS` is the folder that contains its Python
+//! code.
 
 #![allow(
     clippy::unwrap_used,
@@ -43,7 +44,7 @@ fn machines(yaml: &str, hosts: u32) -> Vec<SimulatedMachine> {
     Arc::new(SimulatedSite::new(profile(yaml), hosts, 1).unwrap()).machines().collect()
 }
 
-/// A machine of a group with one fault, after two usual ones.
+/// Returns a machine with one fault, after two machines without faults.
 fn faulty(fault: Fault) -> SimulatedMachine {
     let yaml = format!("groups: [{{name: usual, count: 2}}, {{name: faulty, faults: [{fault}]}}]");
     machines(&yaml, 3).pop().unwrap()
@@ -60,7 +61,7 @@ fn run(machine: &SimulatedMachine, request: StepRequest) -> Result<StepOutcome, 
     runtime.block_on(machine.run_step(request, &session))
 }
 
-/// The output of a step that succeeds.
+/// Returns the output of a step that succeeds.
 fn output(machine: &SimulatedMachine, request: StepRequest) -> ReplyPayload<'static> {
     match run(machine, request).unwrap() {
         StepOutcome::Output(output) => output,
@@ -68,7 +69,7 @@ fn output(machine: &SimulatedMachine, request: StepRequest) -> ReplyPayload<'sta
     }
 }
 
-/// The argument of a connectivity check, as a service makes it from the reports of hosts.
+/// Returns the argument of a connectivity check, as the service creates it from the reports of hosts.
 fn hosts_to_check<'a>(others: impl IntoIterator<Item = &'a SimulatedMachine>) -> StepRequest {
     let host = |machine: &SimulatedMachine| {
         let report = machine.inventory_report();
@@ -121,7 +122,7 @@ fn hosts_of_one_segment_reach_each_other() {
     assert!(reports[0].host_id < reports[1].host_id);
 }
 
-/// The round-trip times of some checks of one peer.
+/// Returns the round-trip times of several checks of one peer.
 fn round_trips(yaml: &str, seed: u64, checks: usize) -> Vec<f64> {
     let site = Arc::new(SimulatedSite::new(profile(yaml), 2, seed).unwrap());
     let all: Vec<_> = site.machines().collect();
@@ -149,9 +150,9 @@ fn latency_differs_between_hosts() {
         let reports = connectivity(machine, others);
         reports.iter().flat_map(|host| host.l3_connectivity.iter().map(|ping| ping.average_rtt_ms)).collect()
     };
-    let mut found: Vec<f64> = times(&all[0], &all[1..]);
-    found.extend(times(&all[1], &all[2..]));
-    assert!(found[0] != found[1] && found[1] != found[2], "{found:?}");
+    let mut latencies: Vec<f64> = times(&all[0], &all[1..]);
+    latencies.extend(times(&all[1], &all[2..]));
+    assert!(latencies[0] != latencies[1] && latencies[1] != latencies[2], "{latencies:?}");
 }
 
 #[test]
@@ -175,7 +176,7 @@ fn replies_except_connectivity_are_stable() {
 }
 
 #[test]
-fn hosts_of_other_segments_answer_only_pings() {
+fn hosts_in_other_segments_reply_only_to_pings() {
     let all = machines("{network: 10.0.0.0/27, groups: [{name: node}]}", 21);
     let reports = connectivity(&all[0], &all[20..]);
     assert_eq!(reports[0].l2_connectivity, List(None));
@@ -183,7 +184,7 @@ fn hosts_of_other_segments_answer_only_pings() {
 }
 
 #[test]
-fn unknown_hosts_do_not_answer() {
+fn unknown_hosts_do_not_reply() {
     let strangers = machines("{network: 10.99.0.0/24, groups: [{name: stranger}]}", 1);
     let reports = connectivity(&usual(), &strangers);
     assert_eq!(reports[0].l2_connectivity, List(None));
@@ -237,9 +238,9 @@ fn address_is_on_the_first_connected_interface() {
     let yaml =
         "groups: [{name: a, interfaces: [{name: eth0, connected: false}, {name: eth1}, {name: eth2}]}]";
     let report = machines(yaml, 1)[0].inventory_report();
-    let found: Vec<_> =
+    let interfaces: Vec<_> =
         report.interfaces.iter().map(|it| (it.has_carrier, it.ipv4_addresses.len())).collect();
-    assert_eq!(found, [(false, 0), (true, 1), (true, 0)]);
+    assert_eq!(interfaces, [(false, 0), (true, 1), (true, 0)]);
     assert_eq!(report.routes.iter().next().unwrap().interface, "eth1");
 }
 
@@ -260,8 +261,8 @@ fn high_latency_is_measured_by_the_faulty_host_only() {
             .map(|ping| (ping.successful, ping.average_rtt_ms))
             .collect::<Vec<_>>()
     };
-    let found = times(&faulty(Fault::HighLatency), &usual());
-    assert!(found[0].0 && (1500.0..1501.0).contains(&found[0].1), "{found:?}");
+    let pings = times(&faulty(Fault::HighLatency), &usual());
+    assert!(pings[0].0 && (1500.0..1501.0).contains(&pings[0].1), "{pings:?}");
     let all = machines("groups: [{name: a, count: 1}, {name: b, faults: [high-latency]}]", 2);
     assert!(times(&all[0], &all[1..])[0].1 < 1.0);
 }
@@ -276,7 +277,7 @@ fn isolated_host_and_others_do_not_reach_each_other() {
             assert!(report.l3_connectivity.iter().all(|ping| !ping.successful));
         }
     }
-    // The host still has an address and a gateway, and takes its own address for used.
+    // The host still has an address and a gateway, and treats its own address as used.
     assert!(all[2].inventory_report().addresses().next().is_some());
     let free = free_addresses(&all[2]);
     assert!(free.contains(&"192.168.111.11".to_owned()));
@@ -286,7 +287,7 @@ fn isolated_host_and_others_do_not_reach_each_other() {
 }
 
 #[test]
-fn two_mac_addresses_answer_for_a_collided_address() {
+fn two_mac_addresses_reply_for_a_collided_address() {
     let all = machines("groups: [{name: a, count: 1}, {name: b, faults: [address-collision]}]", 3);
     let reports = connectivity(&all[0], &all[1..]);
     for (report, other) in all[1..].iter().map(|other| {
@@ -301,7 +302,7 @@ fn two_mac_addresses_answer_for_a_collided_address() {
         assert!(links.iter().all(|link| link.successful == (link.remote_mac == own)));
         assert!(links.iter().any(|link| link.successful));
     }
-    // The faulty host itself notices nothing.
+    // The faulty host itself does not notice the collision.
     assert_eq!(connectivity(&all[1], &all[..1])[0].l2_connectivity.len(), 1);
 }
 
@@ -314,10 +315,10 @@ fn host_without_default_route_keeps_its_address() {
 
 #[test]
 fn dns_faults_change_which_names_are_resolved() {
-    let asked =
+    let queries =
         ["api.c.example.com", "validateNoWildcardDNS.c.example.com.", "validateNoWildcardDNS.c.example.com"];
     for (fault, expected) in [(Fault::NoDns, [0, 0, 0]), (Fault::WildcardDns, [1, 1, 1])] {
-        let ReplyPayload::Domains(report) = output(&faulty(fault), names(&asked)) else { panic!() };
+        let ReplyPayload::Domains(report) = output(&faulty(fault), names(&queries)) else { panic!() };
         let counts: Vec<_> = report.resolutions.iter().map(|it| it.ipv4_addresses.len()).collect();
         assert_eq!(counts, expected, "{fault}");
         assert!(report.resolutions.iter().all(|it| it.cnames.len() == it.ipv4_addresses.len()));
@@ -397,7 +398,7 @@ fn names(names: &[&str]) -> StepRequest {
 
 #[test]
 fn names_are_resolved_in_their_order() {
-    let asked = [
+    let queries = [
         "api.c.example.com",
         "api-int.c.example.com",
         "console-openshift-console.apps.c.example.com",
@@ -405,9 +406,9 @@ fn names_are_resolved_in_their_order() {
         "validateNoWildcardDNS.c.example.com",
         "quay.io",
     ];
-    let ReplyPayload::Domains(report) = output(&usual(), names(&asked)) else { panic!() };
-    let found: Vec<_> = report.resolutions.iter().map(|it| it.domain_name.as_str()).collect();
-    assert_eq!(found, asked);
+    let ReplyPayload::Domains(report) = output(&usual(), names(&queries)) else { panic!() };
+    let resolved: Vec<_> = report.resolutions.iter().map(|it| it.domain_name.as_str()).collect();
+    assert_eq!(resolved, queries);
     let counts: Vec<_> = report.resolutions.iter().map(|it| it.ipv4_addresses.len()).collect();
     assert_eq!(counts, [1, 1, 1, 0, 0, 1]);
 }
@@ -542,7 +543,7 @@ fn installation_is_refused() {
     assert_eq!(run(&usual(), reclaim).unwrap(), StepOutcome::Rebooting);
 }
 
-/// Upstream's model and the output of each step with a report.
+/// Returns the output of each step with a report, and the name of the upstream model for it.
 fn outputs_of(all: &[SimulatedMachine]) -> Vec<(&'static str, Value)> {
     let text = str::to_owned;
     let requests = [

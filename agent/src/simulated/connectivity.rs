@@ -1,4 +1,4 @@
-//! The connectivity of a simulated machine to other hosts.
+//! Connectivity checks between simulated machines.
 
 use std::net::Ipv4Addr;
 use std::sync::atomic::Ordering;
@@ -14,15 +14,14 @@ use super::machine::SimulatedMachine;
 use super::profile::NetworkLatency;
 use crate::jitter::{fraction_of, mix_bits};
 
-/// Time that a router adds to the round trip to another segment, in milliseconds.
+/// Round-trip time added by the router to another segment, in milliseconds.
 const ROUTER_LATENCY: f64 = 0.5;
-/// Time that the fault `high-latency` adds to a ping, in milliseconds. It exceeds the limits of all roles.
+/// Round-trip time added by the fault `high-latency`, in milliseconds. It exceeds the limits of all roles.
 const HIGH_LATENCY: f64 = 1500.0;
-/// MTU for which agents send no large packets.
+/// MTU at which agents skip the test with large packets.
 const USUAL_MTU: u32 = 1500;
 
 impl SimulatedMachine {
-    /// Checks the connectivity to other hosts.
     pub(super) fn connectivity(&self, hosts: &List<ConnectivityCheckHost>) -> ConnectivityReport<'static> {
         let check = self.checks.fetch_add(1, Ordering::Relaxed);
         let mut remote_hosts: Vec<_> = hosts.iter().map(|host| self.remote_host(host, check)).collect();
@@ -30,7 +29,7 @@ impl SimulatedMachine {
         ConnectivityReport { remote_hosts: remote_hosts.into() }
     }
 
-    /// Checks the connectivity to one host. `check` is the number of earlier checks of this machine.
+    /// Checks the connectivity to one host. `check` is the number of earlier checks by this machine.
     fn remote_host(&self, host: &ConnectivityCheckHost, check: u64) -> RemoteHost<'static> {
         let (mut links, mut pings, mut mtus) = (Vec::new(), Vec::new(), Vec::new());
         for address in host.nics.iter().flat_map(|nic| nic.ip_addresses.iter()) {
@@ -53,12 +52,12 @@ impl SimulatedMachine {
         }
     }
 
-    /// Returns the reachable host with the text of an address.
+    /// Parses an address and returns the reachable host that has it.
     fn reachable_host(&self, address: &str) -> Option<u32> {
         self.reachable_host_at(address.parse().ok()?)
     }
 
-    /// Returns the simulated host with an address, if this host reaches it.
+    /// Returns the simulated host with this address, if this machine can reach it.
     pub(super) fn reachable_host_at(&self, address: Ipv4Addr) -> Option<u32> {
         self.address()?;
         let owner = self.site.host_at(address)?;
@@ -67,15 +66,15 @@ impl SimulatedMachine {
         (owner == self.number || !is_isolated).then_some(owner)
     }
 
-    /// Returns the answers to ARP requests: those of a host in the same segment, and of another machine that has its
-    /// address.
+    /// Returns the replies to ARP requests for an address of `owner`. A second machine may use the same address and
+    /// reply as well. Hosts in other segments send no replies.
     fn links(
         &self,
         address: &str,
         owner: u32,
         nics: &List<ConnectivityCheckNic>,
     ) -> Vec<LinkReport<'static>> {
-        let macs = self.answering_macs(address, owner).unwrap_or_default();
+        let macs = self.replying_macs(address, owner).unwrap_or_default();
         let link = |remote_mac: String| {
             Some(LinkReport {
                 outgoing_nic: self.connected_interface()?.name.clone().into(),
@@ -88,9 +87,9 @@ impl SimulatedMachine {
         macs.into_iter().filter_map(link).collect()
     }
 
-    /// Returns the MAC addresses that answer ARP requests for the address of a host. `None`: the host is in another
+    /// Returns the MAC addresses that reply to ARP requests for the address of a host. `None`: the host is in another
     /// segment.
-    fn answering_macs(&self, address: &str, owner: u32) -> Option<Vec<String>> {
+    fn replying_macs(&self, address: &str, owner: u32) -> Option<Vec<String>> {
         let segment = self.site.segment(self.number)?;
         if !segment.contains(address.parse().ok()?) {
             return None;
@@ -115,7 +114,7 @@ impl SimulatedMachine {
         }
     }
 
-    /// Returns the round-trip time that a check measures. It is a whole number of microseconds, as `ping` prints it.
+    /// Returns the round-trip time measured by a check, as a whole number of microseconds like the output of `ping`.
     fn round_trip_ms(&self, owner: u32, check: u64) -> f64 {
         let NetworkLatency { base_ms, spread_ms } = self.site.profile().latency;
         let is_near = self.site.segment(self.number) == self.site.segment(owner);
@@ -129,12 +128,13 @@ impl SimulatedMachine {
         let pair = u64::from(self.number) << 32 | u64::from(owner);
         let bits = mix_bits(mix_bits(mix_bits(self.site.seed()) ^ pair) ^ check);
         let ms = base_ms + spread_ms * (2.0 * fraction_of(bits) - 1.0);
-        // Odd and even numbers of microseconds alternate, so that no check measures the same time as the one before it.
+        // Checks alternate between odd and even numbers of microseconds, so no check measures the same time as the
+        // previous one.
         let parity = if check.is_multiple_of(2) { 1.0 } else { 2.0 };
         ((ms * 500.0).floor() * 2.0 + parity) / 1000.0
     }
 
-    /// Sends packets as large as the interface permits.
+    /// Sends packets of the interface's MTU. Returns `None` if that is the usual MTU.
     fn large_packets(&self, address: &str, owner: u32) -> Option<MtuReport<'static>> {
         let own = self.connected_interface()?;
         if own.mtu == USUAL_MTU {
@@ -150,7 +150,7 @@ impl SimulatedMachine {
     }
 }
 
-/// Returns a list that is null if it is empty, as upstream's agent writes it.
+/// Wraps `items` in a list that is null if it is empty, as the upstream agent writes it.
 fn some_items<T>(items: Vec<T>) -> List<T> {
     List((!items.is_empty()).then_some(items))
 }

@@ -9,8 +9,8 @@ use super::step_fault::{StepFault, UnknownStepFault, list_of};
 
 macro_rules! faults {
     ($($(#[$doc:meta])* $name:ident = $string:literal,)+) => {
-        /// A fault of a simulated host. Profiles and options contain the text that `Display` writes: a name, such as
-        /// `slow-disk`, or a step and how it fails, such as `step:ntp-synchronizer=exit-1`.
+        /// A fault of a simulated host. Profiles and options contain it as the text that `Display` writes: a name such
+        /// as `slow-disk`, or a step and its failure such as `step:ntp-synchronizer=exit-1`.
         ///
         /// # Examples
         ///
@@ -27,12 +27,12 @@ macro_rules! faults {
         #[non_exhaustive]
         pub enum Fault {
             $($(#[$doc])* $name,)+
-            /// A step of the agent fails.
+            /// One step always fails in the same way.
             Step(StepFault),
         }
 
         impl Fault {
-            /// Every fault with a name: all except those of steps.
+            /// All faults with a name. They exclude the faults of individual steps.
             pub const NAMED: &'static [Self] = &[$(Self::$name),+];
 
             fn parse_name(name: &str) -> Option<Self> {
@@ -55,19 +55,19 @@ macro_rules! faults {
 }
 
 faults! {
-    /// The disks take 50 ms for a synchronous write.
+    /// A synchronous write to a disk takes 50 ms.
     SlowDisk = "slow-disk",
     /// The speed check of each disk fails.
     BrokenDisk = "broken-disk",
-    /// Each disk has 10 GB.
+    /// The size of each disk is 10 GB.
     SmallDisk = "small-disk",
     /// The host has 4 GiB of memory.
     LittleMemory = "little-memory",
-    /// The host reaches no time server.
+    /// The host cannot reach any time server.
     NoNtp = "no-ntp",
     /// The clock is 30 minutes behind.
     WrongClock = "wrong-clock",
-    /// The host has the name of the first host.
+    /// The host reports the name of the first host.
     DuplicateHostname = "duplicate-hostname",
     /// The host name is localhost.
     InvalidHostname = "invalid-hostname",
@@ -75,21 +75,21 @@ faults! {
     UnpluggedLink = "unplugged-link",
     /// Half of all packets to other hosts are lost.
     PacketLoss = "packet-loss",
-    /// A ping of this host takes 1.5 seconds longer.
+    /// Each ping from this host takes 1.5 seconds longer.
     HighLatency = "high-latency",
-    /// This host and the others do not reach each other. The gateway answers.
+    /// This host and the other hosts cannot reach each other. The gateway is still reachable.
     Isolated = "isolated",
-    /// Another machine in the segment has the host's address, and answers other hosts as well.
+    /// Another machine in the segment uses the host's address and also replies to ARP requests for it.
     AddressCollision = "address-collision",
     /// The host has no default route.
     NoDefaultRoute = "no-default-route",
-    /// The host can resolve no names.
+    /// The host cannot resolve any name.
     NoDns = "no-dns",
-    /// Names of the cluster's domain that do not exist are resolved, as with a wildcard record.
+    /// Nonexistent names in the cluster's domain are resolved, as with a wildcard record.
     WildcardDns = "wildcard-dns",
-    /// The host finds that other machines use the cluster's virtual IP addresses.
+    /// The host reports that other machines use the cluster's virtual IP addresses.
     VipsInUse = "vips-in-use",
-    /// The inventory report has more than 1 MiB.
+    /// The inventory report is larger than 1 MiB.
     ReportTooLarge = "report-too-large",
     /// The report is not JSON.
     InvalidReport = "invalid-report",
@@ -99,17 +99,17 @@ faults! {
     MediaLost = "media-lost",
 }
 
-/// A text that is not a fault.
+/// The error for a text that is not a fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnknownFault {
     /// No fault has this name.
     #[error("unknown fault {name:?}; expected one of {}, or step:STEP=FAILURE", list_of(Fault::NAMED))]
     Name {
-        /// The name.
+        /// The unknown name, as in the profile or option.
         name: String,
     },
-    /// No step has this fault.
+    /// The text after `step:` contains an unknown step or failure.
     #[error(transparent)]
     Step(#[from] UnknownStepFault),
 }
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_parsed_and_unknown_ones_refused() {
+    fn parses_fault_names_and_rejects_unknown_ones() {
         for fault in Fault::NAMED {
             assert_eq!(fault.to_string().parse(), Ok(*fault));
         }
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_of_profiles_are_texts() {
+    fn faults_in_profiles_are_strings() {
         let faults: Vec<Fault> = serde_json::from_str(r#"["no-ntp", "step:inventory=timeout"]"#).unwrap();
         assert_eq!(serde_json::to_string(&faults).unwrap(), r#"["no-ntp","step:inventory=timeout"]"#);
         let error = serde_json::from_str::<Fault>(r#""no-power""#).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! The faults of one host together.
+//! The set of faults of one host.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,6 @@ use super::fault::Fault;
 use super::step_fault::{MEDIA_LOST, StepFailureMode};
 use crate::machine::{StepFailure, StepOutcome};
 
-/// The faults of one host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FaultSet(BTreeSet<Fault>);
 
@@ -20,7 +19,7 @@ impl FaultSet {
         set
     }
 
-    /// Adds a fault. One of a step replaces the earlier one of the same step.
+    /// Adds a fault. A fault of a step replaces an earlier fault of the same step.
     pub(super) fn insert(&mut self, fault: Fault) {
         if let Fault::Step(new) = fault {
             self.0.retain(|other| !matches!(other, Fault::Step(old) if old.step() == new.step()));

@@ -10,13 +10,13 @@ use super::fault::Fault;
 use super::machine::SimulatedMachine;
 use super::profile::{BootMode, DescribedDisk, DescribedInterface, DriveType};
 
-/// More bytes than a service accepts in a report.
+/// Size of a report that the service refuses as too large.
 const TOO_MANY_BYTES: usize = (1 << 20) + (1 << 16);
-/// Number of the kernel for IPv4.
+/// Linux constant for the IPv4 address family.
 const AF_INET: i64 = 2;
 
 impl SimulatedMachine {
-    /// Returns the inventory report.
+    /// Returns the complete inventory report. The host's faults change it.
     #[must_use]
     pub fn inventory_report(&self) -> InventoryReport<'static> {
         let group = &self.slot.group;
@@ -46,20 +46,20 @@ impl SimulatedMachine {
         }
     }
 
-    /// Returns the inventory report within the limits of a request. The size of disks that are listed, and the length
-    /// of the report, may be limited.
+    /// Returns the inventory report within the limits of a request, which may set a minimum size of the listed disks
+    /// and a maximum size of the report.
     pub(super) fn limited_report(&self, request: &InventoryRequest) -> InventoryReport<'static> {
         let mut report = self.inventory_report();
-        if let Some(least) = request.disk_min_size {
-            report.disks.retain(|disk| u64::try_from(disk.size_bytes).is_ok_and(|size| size >= least));
+        if let Some(min_size) = request.disk_min_size {
+            report.disks.retain(|disk| u64::try_from(disk.size_bytes).is_ok_and(|size| size >= min_size));
         }
-        let Some(most) = request.output_max_size else { return report };
+        let Some(max_len) = request.output_max_size else { return report };
         let is_too_long = |report: &InventoryReport<'_>| {
             let length = serde_json::to_string(report).map_or(usize::MAX, |text| text.len());
-            u64::try_from(length).is_ok_and(|length| length > most)
+            u64::try_from(length).is_ok_and(|length| length > max_len)
         };
         if is_too_long(&report) {
-            let reasons = vec![format!("the report has more than {most} bytes").into()];
+            let reasons = vec![format!("the report has more than {max_len} bytes").into()];
             if let Some(boot) = &mut report.boot {
                 boot.command_line = Text::default();
             }
@@ -109,7 +109,7 @@ impl SimulatedMachine {
         Memory {
             physical_bytes: physical,
             physical_bytes_method: "dmidecode".into(),
-            // The kernel reserves a part for itself.
+            // The kernel reserves a part of the memory.
             usable_bytes: physical - physical / 64,
         }
     }
@@ -152,7 +152,7 @@ impl SimulatedMachine {
 
     fn interface(&self, interface: &DescribedInterface, number: usize) -> Interface<'static> {
         let has_address = self.slot.connected_interface() == Some(number);
-        // An unplugged link concerns the interface that would have the address.
+        // The fault unplugs the interface that would have the address.
         let has_carrier = interface.connected && (has_address || !self.has_fault(Fault::UnpluggedLink));
         let address = self.address().filter(|_| has_address);
         let prefix = self.site.profile().network.prefix();
@@ -196,7 +196,6 @@ impl SimulatedMachine {
 }
 
 impl DescribedDisk {
-    /// Returns the device path.
     pub(super) fn path(&self) -> String {
         format!("/dev/{}", self.name)
     }

@@ -1,4 +1,4 @@
-//! The steps of a simulated machine.
+//! A simulated machine: it runs the steps of the service.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use crate::session::HostSession;
 #[derive(Clone, Debug)]
 pub struct SimulatedMachine {
     pub(super) site: Arc<SimulatedSite>,
-    /// Number of the host in its site.
+    /// Number of the host in its site, starting at 0.
     pub(super) number: u32,
     pub(super) slot: HostSlot,
-    /// Number of connectivity checks so far. Copies of the machine share it.
+    /// Number of connectivity checks so far. Copies of the machine share the counter.
     pub(super) checks: Arc<AtomicU64>,
 }
 
-/// Seconds by which a wrong clock is behind.
+/// Number of seconds by which a wrong clock is behind.
 const CLOCK_ERROR: i64 = 30 * 60;
 
 impl SimulatedMachine {
-    /// Returns the id of the host.
+    /// Returns the id of the host. It depends only on the seed of the site and the number of the host.
     #[must_use]
     pub fn id(&self) -> HostId {
         self.site.host_id(self.number)
@@ -47,7 +47,7 @@ impl SimulatedMachine {
         self.slot.has_fault(fault)
     }
 
-    /// Returns the address of the host, if it is connected.
+    /// Returns the address of the host. `None`: no interface has a link.
     pub(super) fn address(&self) -> Option<Ipv4Addr> {
         self.site.address(self.number)
     }

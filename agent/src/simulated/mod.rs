@@ -1,24 +1,24 @@
 //! Machines that exist only as a description of their hardware.
 //!
-//! A [`Profile`] describes groups of equal hosts and their network. A [`SimulatedSite`] makes any number of hosts from
-//! it, and a [`SimulatedMachine`] is one of them. Machines share the description; each one is a few words in memory,
-//! and its reports are computed when a service asks for them. Equal seeds make equal hosts.
+//! A [`Profile`] describes groups of equal hosts and their network. A [`SimulatedSite`] creates any number of hosts
+//! from a profile, and a [`SimulatedMachine`] is one of the hosts. All machines share the profile, so each one takes
+//! little memory. Reports are computed when a service requests them. Equal seeds create equal hosts.
 //!
-//! Steps are instantaneous. Durations in reports, such as those of image downloads, follow from the description. Two
-//! runs of a step return equal reports, except for `connectivity-check`: the latency of each check differs, as on a
-//! real network. It follows from the seed, the two hosts and the number of earlier checks.
+//! Steps take no time. Durations in reports, such as the times of image downloads, are computed from the profile. Two
+//! runs of a step return equal reports, except for `connectivity-check`: each check measures a different latency, as on
+//! a real network. The latency is computed from the seed, the two hosts and the number of earlier checks.
 //!
-//! | module | has |
+//! | module | contents |
 //! |---|---|
-//! | `profile` | the description, as read from a file |
+//! | `profile` | the description of the hosts, usually read from a file |
 //! | `segment` | the IPv4 networks of the hosts |
 //! | `site` | ids, names, addresses and faults of all hosts |
-//! | `fault`, `step_fault` | the names of faults, and how steps fail |
+//! | `fault`, `step_fault` | the names of faults, and the ways in which steps fail |
 //! | `hardware` | the inventory report |
 //! | `connectivity` | links, pings and large packets to other hosts |
 //! | `network` | free addresses, names, time servers |
 //! | `storage` | speed of disks, downloads of images |
-//! | `machine` | which step has which reply |
+//! | `machine` | the reply to each step |
 //!
 //! The installation itself is not simulated: the step `install` fails.
 //!

@@ -1,4 +1,4 @@
-//! The services and addresses that a simulated machine finds in its network.
+//! The network services and free addresses that a simulated machine finds.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -15,14 +15,14 @@ use super::fault::Fault;
 use super::machine::SimulatedMachine;
 use crate::machine::StepFailure;
 
-/// The most free addresses in a report, as upstream's agent has it.
+/// Maximum number of free addresses in a report, as in the upstream agent.
 const MAX_FREE_ADDRESSES: usize = 8000;
 /// Offsets of the addresses that the DNS server of the site returns for the API and the ingress of a cluster.
 const API_OFFSET: u32 = 5;
 const INGRESS_OFFSET: u32 = 6;
 /// Offsets of the addresses that the DHCP server of the site leases.
 const LEASED_OFFSETS: [u32; 2] = [7, 8];
-/// Address of all other names: one for documentation.
+/// Address that all other names resolve to, from a range reserved for documentation.
 const OTHER_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 10);
 
 fn invalid(message: String) -> StepFailure {
@@ -30,7 +30,6 @@ fn invalid(message: String) -> StepFailure {
 }
 
 impl SimulatedMachine {
-    /// Finds unused addresses.
     pub(super) fn free_addresses(
         &self,
         networks: &List<String>,
@@ -48,7 +47,7 @@ impl SimulatedMachine {
         })
     }
 
-    /// Returns `true` if an address answers this host.
+    /// Returns `true` if this machine finds that an address is in use.
     fn is_used(&self, address: Ipv4Addr) -> bool {
         let has_owner = || self.reachable_host_at(address).is_some() || self.site.is_gateway(address);
         let is_used_vip = || self.has_fault(Fault::VipsInUse) && self.site.profile().network.is_vip(address);
@@ -56,7 +55,7 @@ impl SimulatedMachine {
     }
 
     pub(super) fn verified_vips(&self, vips: &List<VipToVerify>) -> List<VerifiedVip<'static>> {
-        // The virtual addresses of the cluster may be outside of the addresses that are meant for them.
+        // The virtual addresses of the cluster may be outside the range that a segment reserves for them.
         let all_are_used = self.address().is_some() && self.has_fault(Fault::VipsInUse);
         let verified = vips.iter().map(|VipToVerify { vip, vip_type }| {
             let is_used = all_are_used || vip.parse().is_ok_and(|address| self.is_used(address));
@@ -70,7 +69,7 @@ impl SimulatedMachine {
         verified.collect()
     }
 
-    /// Leases two addresses of the host's segment.
+    /// Leases two addresses in the host's segment.
     pub(super) fn dhcp_leases(&self, request: &DhcpRequest) -> Result<DhcpReport<'static>, StepFailure> {
         let interface = self.connected_interface().filter(|it| it.name == request.interface);
         let (Some(_), Some(segment)) = (interface, self.site.segment(self.number)) else {
@@ -85,7 +84,7 @@ impl SimulatedMachine {
         })
     }
 
-    /// Synchronizes the clock with the known and the added time servers.
+    /// Synchronizes the clock with the time servers of the request and of the profile.
     pub(super) fn time_servers(&self, request: &NtpRequest) -> Result<NtpReport<'static>, StepFailure> {
         let added = request.ntp_source.split(',').map(str::trim).filter(|name| !name.is_empty());
         let added: Vec<&str> = added.collect();
@@ -109,7 +108,6 @@ impl SimulatedMachine {
         Ok(NtpReport { ntp_sources: sources.into() })
     }
 
-    /// Resolves DNS names.
     pub(super) fn domains(&self, request: &DomainRequest) -> DomainReport<'static> {
         let names = request.domains.iter().map(|domain| domain.domain_name.as_str());
         DomainReport { resolutions: names.map(|name| self.resolution(name)).collect() }
@@ -136,7 +134,7 @@ impl SimulatedMachine {
         }
     }
 
-    /// Downloads the Ignition config of the cluster to join.
+    /// Downloads the Ignition config of the cluster that the host will join.
     pub(super) fn ignition_endpoint(&self, request: &ApiVipRequest) -> ApiVipReport<'static> {
         let url = request.url.clone().into();
         if self.address().is_none() {
@@ -148,7 +146,7 @@ impl SimulatedMachine {
         ApiVipReport { url, is_success: true, ignition, ..ApiVipReport::default() }
     }
 
-    /// Asks Tang servers for their keys.
+    /// Requests the keys of Tang servers.
     pub(super) fn tang_servers(&self, request: &TangRequest) -> Result<TangReport<'static>, StepFailure> {
         let servers: Vec<DescribedTang> = serde_json::from_str(&request.tang_servers)
             .map_err(|error| invalid(format!("invalid list of Tang servers: {error}")))?;

@@ -27,10 +27,10 @@ use super::segment::Ipv4Segment;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// The first network segment. Further hosts are in the segments after it.
+    /// The first network segment. Hosts that do not fit are in the following segments.
     #[serde(default)]
     pub network: Ipv4Segment,
-    /// Time servers that hosts know without the service.
+    /// Time servers in the hosts' own configuration.
     #[serde(default = "usual_ntp_servers")]
     pub ntp_servers: Vec<String>,
     /// Speed of image downloads, in megabytes per second.
@@ -39,8 +39,8 @@ pub struct Profile {
     /// Latency of the packets between hosts.
     #[serde(default)]
     pub latency: NetworkLatency,
-    /// Groups of equal hosts. The first hosts belong to the first group. A group without a count takes all remaining
-    /// hosts; if all groups have a count, further hosts begin with the first group again.
+    /// Groups of equal hosts, in order: the first hosts belong to the first group. A group without a count takes all
+    /// remaining hosts. If all groups have a count, additional hosts start again with the first group.
     pub groups: Vec<HostGroup>,
 }
 
@@ -52,16 +52,16 @@ fn usual_download_rate() -> u32 {
     50
 }
 
-/// Latency of the packets between hosts of one segment: the times that pings take. Each check of the connectivity
-/// measures another time, between `base_ms - spread_ms` and `base_ms + spread_ms`. Packets to another segment take half
-/// a millisecond more.
+/// Round-trip times of pings between hosts in one segment. Each connectivity check measures a different time, between
+/// `base_ms - spread_ms` and `base_ms + spread_ms`. Pings to another segment take half a millisecond more.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NetworkLatency {
-    /// Average round-trip time, in milliseconds: more than 0 and at most 3000, the time that agents wait for a ping.
+    /// Average round-trip time, in milliseconds. More than 0 and at most 3000, because agents wait 3 seconds for a
+    /// ping.
     pub base_ms: f64,
-    /// Maximum deviation from the average, in milliseconds: at most the average. With 0, all checks measure the same
-    /// time, so agents send an unchanged report only once an hour.
+    /// Maximum deviation from the average, in milliseconds. At most the average. If it is 0, all checks measure the
+    /// same time, so agents send the unchanged report only once an hour.
     pub spread_ms: f64,
 }
 
@@ -72,7 +72,7 @@ impl Default for NetworkLatency {
 }
 
 impl NetworkLatency {
-    /// Maximum average, in milliseconds: an agent's ping waits 3 seconds for an answer.
+    /// Maximum average, in milliseconds: the ping of an agent times out after 3 seconds.
     const MAX_BASE_MS: f64 = 3000.0;
 
     fn check(self) -> Result<(), ProfileError> {
@@ -89,7 +89,7 @@ impl NetworkLatency {
 pub struct HostGroup {
     /// Name of the group. The names of its hosts are `NAME-1`, `NAME-2` and so on.
     pub name: String,
-    /// Number of hosts. Absent: all remaining hosts.
+    /// Number of hosts. If absent, all remaining hosts.
     pub count: Option<u32>,
     /// CPU architecture: `x86_64`, `aarch64`, `s390x` or `ppc64le`.
     pub architecture: String,
@@ -112,16 +112,16 @@ pub struct HostGroup {
     pub boot_mode: BootMode,
     /// Version of the TPM: `none`, `1.2` or `2.0`.
     pub tpm: String,
-    /// The disks.
+    /// Disks of each host, in the order of the inventory report.
     pub disks: Vec<DescribedDisk>,
-    /// The interfaces. The first connected one has the host's address.
+    /// Network interfaces. The first connected one has the host's address.
     pub interfaces: Vec<DescribedInterface>,
-    /// Faults of all hosts of the group.
+    /// Faults of all hosts in the group.
     pub faults: Vec<Fault>,
 }
 
 impl HostGroup {
-    /// Creates a group of this many virtual machines, which suit every role.
+    /// Creates a group of `count` virtual machines that suit every role.
     pub fn new(name: impl Into<String>, count: u32) -> Self {
         Self { name: name.into(), count: Some(count), ..Self::default() }
     }
@@ -177,7 +177,7 @@ pub enum DriveType {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DescribedDisk {
-    /// Name of the block device.
+    /// Name of the block device, such as `sda`.
     pub name: String,
     /// Type of the drive.
     #[serde(rename = "type")]
@@ -205,7 +205,7 @@ pub struct DescribedInterface {
     pub name: String,
     /// Speed of the link, in Mbit/s.
     pub speed_mbps: u32,
-    /// Largest packet, in bytes.
+    /// Maximum size of a packet, in bytes.
     pub mtu: u32,
     /// Whether the interface has a link.
     pub connected: bool,
@@ -218,7 +218,7 @@ impl Default for DescribedInterface {
 }
 
 impl Profile {
-    /// Creates a profile of these groups, with the default network.
+    /// Creates a profile with these groups and the default network.
     pub fn new(groups: impl IntoIterator<Item = HostGroup>) -> Self {
         Self {
             network: Ipv4Segment::default(),
@@ -253,7 +253,7 @@ impl Profile {
 }
 
 impl HostGroup {
-    /// The most interfaces of a host, because four bits of a MAC address number them.
+    /// Maximum number of interfaces of a host. Four bits of a MAC address contain the number of the interface.
     pub(super) const MAX_INTERFACES: usize = 16;
 
     fn check(&self) -> Result<(), ProfileError> {
@@ -272,24 +272,24 @@ impl HostGroup {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
-    /// The groups have no hosts.
+    /// The groups contain no hosts.
     #[error("the profile has no hosts: every group has count 0")]
     NoHosts,
     /// A group has no name.
     #[error("a group of the profile has no name")]
     NoName,
-    /// A group without a count takes all remaining hosts, so no group can be after it.
+    /// A group without a count takes all remaining hosts, so it must be the last group.
     #[error("group {group:?} has no count, so it must be the last one")]
     GroupAfterRest {
-        /// The group.
+        /// Name of the group without a count.
         group: String,
     },
     /// A group has too many interfaces.
     #[error("group {group:?} has more than {most} interfaces")]
     TooManyInterfaces {
-        /// The group.
+        /// Name of the group.
         group: String,
-        /// The most interfaces.
+        /// Maximum number of interfaces.
         most: usize,
     },
     /// The speed of downloads is 0.
@@ -302,15 +302,15 @@ pub enum ProfileError {
         NetworkLatency::MAX_BASE_MS
     )]
     Latency {
-        /// The average round-trip time.
+        /// Average round-trip time, in milliseconds.
         base_ms: f64,
-        /// The maximum deviation from it.
+        /// Maximum deviation from the average, in milliseconds.
         spread_ms: f64,
     },
-    /// The IPv4 addresses from the first segment on are not enough.
+    /// The profile has more hosts than IPv4 addresses from its first segment on.
     #[error("not enough IPv4 addresses for {hosts} hosts: the first network is {network}")]
     NoAddresses {
-        /// Number of hosts.
+        /// Number of hosts in the site.
         hosts: u32,
         /// The first segment.
         network: Ipv4Segment,

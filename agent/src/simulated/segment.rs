@@ -6,9 +6,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// An IPv4 network for hosts: prefix lengths 16 to 27.
+/// An IPv4 network of hosts, with a prefix length from 16 to 27.
 ///
-/// The first addresses are those of the network, the gateway (`.1`), and nine free ones for virtual IP addresses.
+/// The first 11 addresses are reserved: the network address, the gateway (`.1`), and nine addresses for virtual IPs.
 ///
 /// # Examples
 ///
@@ -32,16 +32,16 @@ impl Default for Ipv4Segment {
     }
 }
 
-/// A text that is not a network for hosts.
+/// The error for a text that is not a network with a supported prefix length.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected an IPv4 network with a prefix length from 16 to 27, such as 192.168.111.0/24, got {0:?}")]
 pub struct SegmentError(String);
 
 impl Ipv4Segment {
-    /// Addresses of a segment before the first host.
+    /// Number of addresses before the first host.
     const RESERVED: u32 = 11;
 
-    /// Returns the length of the network's prefix.
+    /// Returns the prefix length of the network.
     #[must_use]
     pub fn prefix(self) -> u8 {
         self.prefix
@@ -52,19 +52,19 @@ impl Ipv4Segment {
         1 << (32 - u32::from(self.prefix))
     }
 
-    /// Returns the number of hosts in a segment: all addresses but the reserved and the broadcast address.
+    /// Returns the number of hosts in a segment: all addresses except the reserved ones and the broadcast address.
     pub(super) fn hosts(self) -> u32 {
         self.len() - Self::RESERVED - 1
     }
 
-    /// Returns a segment after this one.
+    /// Returns the segment that is `number` segments after this one.
     pub(super) fn segment(self, number: u32) -> Option<Self> {
         let first = number.checked_mul(self.len()).and_then(|offset| self.first.checked_add(offset))?;
         first.checked_add(self.len() - 1)?;
         Some(Self { first, ..self })
     }
 
-    /// Returns an address of this segment. The offset must be less than the length.
+    /// Returns the address at an offset in this segment. The offset must be less than the number of addresses.
     pub(super) fn address(self, offset: u32) -> Ipv4Addr {
         Ipv4Addr::from_bits(self.first.saturating_add(offset))
     }
@@ -81,20 +81,20 @@ impl Ipv4Segment {
         address.to_bits().checked_sub(self.first).is_some_and(|offset| offset < self.len())
     }
 
-    /// Returns `true` for an address of this or a later segment that is free for virtual IP addresses.
+    /// Returns `true` for an address that this or a later segment reserves for virtual IPs.
     pub(super) fn is_vip(self, address: Ipv4Addr) -> bool {
         let offset = address.to_bits().checked_sub(self.first).map(|offset| offset % self.len());
         offset.is_some_and(|offset| (2..Self::RESERVED).contains(&offset))
     }
 
-    /// Returns the number of the segment, counted from this one on, whose gateway has this address.
+    /// Returns the number of the segment whose gateway has this address. This segment has number 0.
     pub(super) fn gateway_number(self, address: Ipv4Addr) -> Option<u32> {
         let offset = address.to_bits().checked_sub(self.first)?;
         (offset % self.len() == 1).then_some(offset / self.len())
     }
 
-    /// Returns the number of the host with this address. The count begins with this segment and continues in the later
-    /// ones.
+    /// Returns the number of the host with this address. Host numbers begin in this segment and continue in the
+    /// following segments.
     pub(super) fn host_number(self, address: Ipv4Addr) -> Option<u32> {
         let offset = address.to_bits().checked_sub(self.first)?;
         let (segment, offset) = (offset / self.len(), offset % self.len());

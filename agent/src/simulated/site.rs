@@ -12,7 +12,7 @@ use super::profile::{HostGroup, Profile, ProfileError};
 use super::segment::Ipv4Segment;
 use crate::jitter::{mix_bits, mix_text};
 
-/// All hosts of a profile. The hosts share one site, and each knows which of the others exist.
+/// All hosts of a profile. Each machine finds the other hosts through the site.
 #[derive(Debug)]
 pub struct SimulatedSite {
     profile: Profile,
@@ -20,11 +20,11 @@ pub struct SimulatedSite {
     hosts: Vec<HostSlot>,
 }
 
-/// What distinguishes a host from the others.
+/// The group, number and faults of one host.
 #[derive(Clone, Debug)]
 pub(super) struct HostSlot {
     pub(super) group: Arc<HostGroup>,
-    /// Number of the host in its group.
+    /// Number of the host in its group, starting at 0.
     number: u32,
     pub(super) faults: FaultSet,
 }
@@ -34,7 +34,7 @@ impl HostSlot {
         self.faults.contains(fault)
     }
 
-    /// Returns the name of the host without its faults.
+    /// Returns the name of the host as if it had no faults.
     pub(super) fn usual_name(&self) -> String {
         format!("{}-{}", self.group.name, u64::from(self.number) + 1)
     }
@@ -49,11 +49,12 @@ impl HostSlot {
 }
 
 impl SimulatedSite {
-    /// Returns the first `hosts` hosts of a profile. Hosts of different seeds have different ids and MAC addresses.
+    /// Creates a site with the first `hosts` hosts of a profile. Sites with different seeds have hosts with different
+    /// ids and MAC addresses.
     ///
     /// # Errors
     ///
-    /// Returns an error if the profile cannot be simulated, or has not enough addresses.
+    /// Returns an error if the profile cannot be simulated, or if it has too few addresses.
     pub fn new(profile: Profile, hosts: u32, seed: u64) -> Result<Self, ProfileError> {
         profile.check()?;
         let network = profile.network;
@@ -65,7 +66,7 @@ impl SimulatedSite {
         Ok(Self { profile, seed, hosts: hosts.ok_or(ProfileError::NoHosts)? })
     }
 
-    /// Adds a fault to some hosts, which the seed selects.
+    /// Adds a fault to `hosts` hosts, selected by the seed.
     ///
     /// # Examples
     ///
@@ -79,7 +80,7 @@ impl SimulatedSite {
     /// ```
     #[must_use]
     pub fn with_fault(mut self, fault: Fault, hosts: u32) -> Self {
-        // The first host keeps its name, which others duplicate.
+        // The first host keeps its name, because the other hosts duplicate it.
         let first = usize::from(fault == Fault::DuplicateHostname && self.hosts.len() > 1);
         let salt = mix_bits(self.seed ^ mix_text(&fault.to_string()));
         let mut order: Vec<usize> = (first..self.hosts.len()).collect();
@@ -99,7 +100,7 @@ impl SimulatedSite {
         self.hosts.iter().filter(|host| host.has_fault(fault)).count()
     }
 
-    /// Returns the machines of all hosts.
+    /// Returns the machines of all hosts, in the order of their numbers.
     pub fn machines(self: &Arc<Self>) -> impl Iterator<Item = SimulatedMachine> {
         let site = Arc::clone(self);
         let all = self.hosts.iter().cloned().zip(0..);
@@ -111,7 +112,7 @@ impl SimulatedSite {
         })
     }
 
-    /// Returns the profile.
+    /// Returns the profile that describes the hosts.
     #[must_use]
     pub fn profile(&self) -> &Profile {
         &self.profile
@@ -128,7 +129,7 @@ impl SimulatedSite {
         HostId(uuid::Builder::from_random_bytes(bytes.to_be_bytes()).into_uuid())
     }
 
-    /// Returns the name that a duplicate has: that of the first host.
+    /// Returns the name of the first host, which all hosts with the fault `duplicate-hostname` report.
     pub(super) fn first_name(&self) -> Option<String> {
         self.hosts.first().map(HostSlot::usual_name)
     }
@@ -137,7 +138,7 @@ impl SimulatedSite {
         self.hosts.get(usize::try_from(host).ok()?)
     }
 
-    /// Returns the segment of a host.
+    /// Returns the network segment of a host.
     pub(super) fn segment(&self, host: u32) -> Option<Ipv4Segment> {
         let network = self.profile.network;
         network.segment(host / network.hosts())
@@ -155,7 +156,7 @@ impl SimulatedSite {
         (self.address(host) == Some(address)).then_some(host)
     }
 
-    /// Returns `true` if an address is that of a gateway.
+    /// Returns `true` for the address of a gateway.
     pub(super) fn is_gateway(&self, address: Ipv4Addr) -> bool {
         let network = self.profile.network;
         let segments = self.hosts.len().div_ceil(usize::try_from(network.hosts()).unwrap_or(usize::MAX));
@@ -163,31 +164,30 @@ impl SimulatedSite {
         number.is_some_and(|number| number < segments)
     }
 
-    /// Returns the MAC address of an interface.
     pub(super) fn mac_address(&self, host: u32, interface: usize) -> String {
         self.mac_address_with_prefix("52", host, interface)
     }
 
-    /// Returns the MAC address of a machine that uses the address of a host.
+    /// Returns the MAC address of the second machine that uses the address of a host.
     pub(super) fn intruder_mac_address(&self, host: u32) -> String {
         self.mac_address_with_prefix("5a", host, 0)
     }
 
-    /// Returns a MAC address whose first byte marks it as assigned by no manufacturer.
+    /// Returns a MAC address whose first byte marks it as locally administered.
     fn mac_address_with_prefix(&self, prefix: &str, host: u32, interface: usize) -> String {
         let [seed, ..] = mix_bits(self.seed).to_be_bytes();
-        // The constructor checked that four bits are enough.
+        // `SimulatedSite::new` checked that interface numbers fit in four bits.
         let interface = u32::try_from(interface).unwrap_or(u32::MAX) & 0xf;
         let [a, b, c, d] = (host.wrapping_mul(16) | interface).to_be_bytes();
         format!("{prefix}:{seed:02x}:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
     }
 }
 
-/// Returns the place of a host in the groups. The first hosts belong to the first group.
+/// Returns the group of a host and its number in the group. The first hosts belong to the first group.
 fn slot(groups: &[Arc<HostGroup>], host: u32) -> Option<HostSlot> {
     let counted: u32 = groups.iter().filter_map(|group| group.count).fold(0, u32::saturating_add);
     let has_rest = groups.iter().any(|group| group.count.is_none());
-    // Without a group for the rest, further hosts begin with the first group again.
+    // If no group takes all remaining hosts, further hosts start again with the first group.
     let (cycle, mut rest) =
         if has_rest { (0, host) } else { (host.checked_div(counted)?, host.checked_rem(counted)?) };
     for group in groups {

@@ -1,4 +1,4 @@
-//! Faults of single steps.
+//! Faults of individual steps.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub enum StepFailureMode {
 }
 
 impl StepFailureMode {
-    /// Every mode.
+    /// All modes.
     pub const ALL: &'static [Self] =
         &[Self::Exit1, Self::Timeout, Self::InvalidOutput, Self::EmptyOutput, Self::MediaLost];
 
@@ -49,30 +49,30 @@ pub struct StepFault {
     mode: StepFailureMode,
 }
 
-/// A text that is not a fault of a step.
+/// The error for a text that is not a fault of a step.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnknownStepFault {
-    /// Agents have no step of this type.
+    /// Agents do not run steps of this type.
     #[error("unknown step {step:?}; expected one of {}", list_of(StepFault::STEPS))]
     Step {
-        /// The type of the step.
+        /// The unknown step type.
         step: String,
     },
-    /// Steps do not fail in this way.
+    /// The failure is not one of [`StepFailureMode::ALL`].
     #[error("unknown failure {mode:?} of step {step}; expected one of {}", list_of(StepFailureMode::ALL))]
     Mode {
-        /// The type of the step.
+        /// Type of the step that the text names.
         step: StepType,
-        /// The name of the failure.
+        /// The unknown failure.
         mode: String,
     },
 }
 
 impl StepFault {
-    /// Begins the text of a fault of a step.
+    /// Prefix of the text of a step fault.
     pub(super) const PREFIX: &'static str = "step:";
-    /// Steps that can fail: all that agents run.
+    /// The steps that can fail: all steps that agents run.
     const STEPS: &'static [StepType] = &[
         StepType::Inventory,
         StepType::ConnectivityCheck,
@@ -93,11 +93,11 @@ impl StepFault {
         StepType::RebootForReclaim,
     ];
 
-    /// Returns the fault of a step.
+    /// Creates a fault of a step.
     ///
     /// # Errors
     ///
-    /// Returns an error if agents have no action for the step, as for `execute`.
+    /// Returns an error if agents do not run this type of step, such as `execute`.
     ///
     /// # Examples
     ///
@@ -156,7 +156,7 @@ impl fmt::Display for StepFault {
 pub(super) const MEDIA_LOST: &str =
     "cannot access the media (ISO) - media was likely disconnected: simulated fault";
 
-/// Returns names for a message, with commas between them.
+/// Joins names with commas for a message.
 pub(super) fn list_of(names: &[impl fmt::Display]) -> String {
     names.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_parsed_and_written_alike() {
+    fn fault_text_round_trips() {
         for step in StepFault::STEPS {
             for mode in StepFailureMode::ALL {
                 let fault = Fault::Step(StepFault { step: *step, mode: *mode });
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_list_the_known_ones() {
+    fn errors_for_unknown_names_list_valid_names() {
         for (text, start) in [
             ("step:", r#"unknown step ""; expected one of inventory, connectivity-check, "#),
             ("step:execute=exit-1", r#"unknown step "execute"; expected one of inventory, "#),

@@ -13,11 +13,11 @@ use crate::machine::StepFailure;
 const SLOW_SYNC: i64 = 50;
 /// Size of the smallest image, in MB.
 const MIN_IMAGE_SIZE: u64 = 200;
-/// Difference to the largest image.
+/// Difference between the smallest and the largest image, in MB.
 const IMAGE_RANGE: u64 = 400;
 
 impl SimulatedMachine {
-    /// Measures the speed of a disk.
+    /// Checks the speed of a disk.
     pub(super) fn disk_speed(
         &self,
         request: &DiskSpeedRequest,
@@ -35,16 +35,17 @@ impl SimulatedMachine {
         Ok(DiskSpeedReport { path: path.into(), io_sync_duration: sync })
     }
 
-    /// Returns the disk with a device path, a path by id or a path by connection.
+    /// Returns the disk with this device path, by-id path or by-path path.
     fn find_disk(&self, path: &str) -> Option<&DescribedDisk> {
         let report = self.inventory_report();
         let mut disks = report.disks.iter().zip(&self.slot.group.disks);
-        let found =
+        let matched =
             disks.find(|(disk, _)| [&disk.path, &disk.by_id, &disk.by_path].iter().any(|it| ***it == *path));
-        found.map(|(_, described)| described)
+        matched.map(|(_, described)| described)
     }
 
-    /// Downloads container images. Sizes follow from the names, times from the sizes and the speed of downloads.
+    /// Downloads container images. The size of an image follows from its name, and the time from its size and the
+    /// download rate.
     pub(super) fn images(&self, request: &ImagesRequest) -> Result<ImagesReport<'static>, StepFailure> {
         let is_online = self.address().is_some() && !self.has_fault(Fault::NoImages);
         let rate = f64::from(self.site.profile().download_mb_per_second);
@@ -83,7 +84,7 @@ impl SimulatedMachine {
     }
 }
 
-/// Returns the size of an image in MB.
+/// Returns the size of an image in MB, computed from its name.
 fn image_size(name: &str) -> u32 {
     u32::try_from(MIN_IMAGE_SIZE + mix_text(name) % IMAGE_RANGE).unwrap_or(u32::MAX)
 }

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::service::{AGENT_VERSION, Answer, Purpose, Received, SERVICE_VERSION, ScriptedService, step};
 
-/// A cluster of the arguments.
+/// Cluster id in the arguments of steps.
 const CLUSTER: &str = "4f630ba3-0297-4d99-a7c7-f62e7bca1332";
 
-/// Three hosts. The last one has the faults.
+/// Returns three machines. The last one has the faults.
 fn machines(faults: &str) -> Vec<SimulatedMachine> {
     let yaml = format!(
         "{{network: 192.168.1.0/24, groups: [{{name: node, count: 2}}, {{name: faulty, faults: [{faults}]}}]}}"
@@ -246,7 +246,7 @@ async fn checks_of_other_servers_have_the_documented_outputs() {
     }]});
     assert_eq!(output(&served["tang-connectivity-check"]), expected);
 
-    // A failed download has exit code 0, a failed Tang server -1.
+    // A failed download has exit code 0, a failed check of a Tang server has exit code -1.
     let failed = replies(faulty("unplugged-link"), steps).await;
     assert_eq!(
         output(&failed["api-vip-connectivity-check"]),
@@ -343,7 +343,7 @@ async fn faults_of_steps_decide_exit_codes_and_outputs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lost_media_fail_every_step_but_not_its_arguments() {
+async fn lost_media_fail_valid_steps_with_their_own_exit_code() {
     let steps = vec![
         step("ntp-synchronizer", &[r#"{"ntp_source":""}"#]),
         step("verify-vips", &["[]", "[]"]),
@@ -351,7 +351,7 @@ async fn lost_media_fail_every_step_but_not_its_arguments() {
     ];
     let replies = replies(faulty("media-lost"), steps).await;
     let codes = replies.values().map(|reply| reply["exit_code"].as_i64().unwrap());
-    // In the order of the types: measure-noise, ntp-synchronizer, verify-vips.
+    // Sorted by step type: measure-noise, ntp-synchronizer, verify-vips.
     assert_eq!(codes.collect::<Vec<_>>(), [-1, 256, -1]);
 }
 
@@ -401,7 +401,7 @@ fn steps_of_poll(poll: usize, all: &[SimulatedMachine]) -> Answer {
     match poll {
         0 | 5 => Answer::steps(60, "continue", json!([inventory])),
         1..=3 => Answer::steps(60, "continue", checks),
-        // Binding.
+        // The host is bound to a cluster, so its agent must register again.
         4 => Answer::steps(0, "exit", Value::Null),
         6 => Answer::steps(60, "continue", preparation),
         _ => Answer::no_steps(),
@@ -439,7 +439,7 @@ async fn host_is_discovered_bound_and_prepared() {
     let mut replies = service.received(Purpose::Reply);
     // The steps of one poll end in any order.
     replies.sort_by_key(|reply| (reply.at.as_secs(), reply.body["step_type"].to_string()));
-    let sent: Vec<_> = replies
+    let reply_times: Vec<_> = replies
         .iter()
         .map(|reply| (reply.at.as_secs(), reply.body["step_type"].as_str().unwrap().to_owned()))
         .collect();
@@ -450,13 +450,13 @@ async fn host_is_discovered_bound_and_prepared() {
         (60, "free-network-addresses"),
         (60, "ntp-synchronizer"),
         (60, "verify-vips"),
-        // Only the latencies have changed.
+        // The latencies are the only change.
         (120, "connectivity-check"),
         (180, "connectivity-check"),
-        // The second registration forgets what was sent.
+        // After the second registration, the agent sends all outputs again.
         (240, "inventory"),
         (300, "container-image-availability"),
         (300, "installation-disk-speed-check"),
     ];
-    assert_eq!(sent, expected.map(|(at, step_type)| (at, step_type.to_owned())));
+    assert_eq!(reply_times, expected.map(|(at, step_type)| (at, step_type.to_owned())));
 }

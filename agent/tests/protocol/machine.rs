@@ -1,4 +1,4 @@
-//! A machine whose steps a test decides.
+//! A machine whose steps are defined by the test.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +22,7 @@ pub(crate) struct ScriptedMachine {
 }
 
 impl ScriptedMachine {
-    /// A machine whose steps are instantaneous.
+    /// Creates a machine whose steps take no time.
     pub(crate) fn new(
         service: &ScriptedService,
         run: impl Fn(StepRequest) -> StepResult + Send + Sync + 'static,
@@ -40,7 +40,7 @@ impl ScriptedMachine {
         Self { host: service.host, run: Arc::new(run), media_error: Arc::default() }
     }
 
-    /// A machine whose steps all succeed without output.
+    /// Creates a machine whose steps all succeed without output.
     pub(crate) fn idle(service: &ScriptedService) -> Self {
         Self::new(service, |_| Ok(StepOutcome::Done))
     }
@@ -49,7 +49,7 @@ impl ScriptedMachine {
         *self.media_error.lock().unwrap() = Some("cannot access the media (ISO)".to_owned());
     }
 
-    /// The machine with the boot media of another one.
+    /// Returns this machine with the boot media of another one.
     pub(crate) fn with_media_of(self, other: &Self) -> Self {
         Self { media_error: Arc::clone(&other.media_error), ..self }
     }

@@ -1,4 +1,4 @@
-//! Pauses between polls, failed polls, and the ends of a registration.
+//! Pauses between polls, failed polls, and the events that end a registration.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ async fn agent_polls_when_the_service_says() {
     let script = |request: &Received| match (request.purpose, request.number) {
         (Purpose::Poll, 0) => Some(Answer::steps(60, "continue", Value::Null)),
         (Purpose::Poll, 1) => Some(Answer::steps(120, "continue", Value::Null)),
-        // An unknown action of a newer service, and a service that asks for no pause.
+        // An action of a newer service, and a service that requests no pause.
         (Purpose::Poll, 2 | 3) => Some(Answer::steps(0, "dance", Value::Null)),
         _ => None,
     };
@@ -136,7 +136,7 @@ async fn steps_that_run_at_an_exit_are_cancelled() {
     });
     let agent = machine.run(&service);
     service.wait_for(Purpose::Poll, 3).await;
-    // The pause of the service is observed, although a step is still running.
+    // The agent waits for the pause of the service, although a step is still running.
     assert_eq!(service.seconds(Purpose::Register), [0, 10]);
     let replies = service.received(Purpose::Reply);
     assert_eq!(replies.len(), 1, "{replies:?}");
@@ -145,7 +145,7 @@ async fn steps_that_run_at_an_exit_are_cancelled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reboot_ends_the_agent_at_once() {
+async fn reboot_ends_the_agent_immediately() {
     let script = |request: &Received| {
         let steps = json!([step("reboot-for-reclaim", &[r#"{"host_fs_mount_dir": "/host"}"#])]);
         (request.purpose == Purpose::Poll).then(|| Answer::steps(120, "exit", steps))

@@ -1,4 +1,4 @@
-//! Registration, its retries and its refusals.
+//! Registration: retries and refusals.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ async fn registration_sends_the_host_and_the_version_of_the_agent() {
     assert_eq!(registration.version, AGENT_VERSION);
     let expected = json!({"host_id": service.host, "discovery_agent_version": AGENT_VERSION});
     assert_eq!(registration.body, expected);
-    // From then on, the agent has the version that the service asks for.
+    // From then on, the agent reports the version that the service requests.
     assert_eq!(polls[0].version, SERVICE_VERSION);
     assert_eq!(polls[0].query, "timestamp=1700000000");
     agent.abort();
@@ -40,7 +40,7 @@ async fn failed_registration_is_retried_every_minute() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn overloaded_service_is_asked_again_within_seconds() {
+async fn overloaded_service_gets_retries_within_seconds() {
     for status in [503, 504] {
         let script = move |request: &crate::service::Received| {
             (request.purpose == Purpose::Register && request.number < 4).then(|| Answer::error(status))
@@ -85,7 +85,7 @@ async fn refused_registration_ends_the_agent() {
     }
 }
 
-/// A service whose first registration has this command.
+/// Starts a service whose first registration response contains this command.
 async fn service_with_first_command(command: Value) -> ScriptedService {
     ScriptedService::start(move |request| {
         let is_first = request.purpose == Purpose::Register && request.number == 0;
@@ -130,10 +130,10 @@ async fn polls_use_the_ids_of_the_registration() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn unreachable_service_is_asked_every_minute() {
+async fn unreachable_service_is_retried_every_minute() {
     let service = ScriptedService::start(|_| None).await;
     let machine = ScriptedMachine::idle(&service);
-    // A port that nothing listens on.
+    // No process listens on this port.
     let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", free.local_addr().unwrap());
     drop(free);
@@ -142,7 +142,7 @@ async fn unreachable_service_is_asked_every_minute() {
     let attempts = std::sync::Arc::new(Attempts::default());
     let agent = agent.observer(std::sync::Arc::clone(&attempts) as _);
     assert!(timeout(Duration::from_secs(150), agent.run()).await.is_err());
-    // At 0, 60 and 120 seconds: a refused connection is not retried within seconds.
+    // The attempts are at 0, 60 and 120 seconds: a refused connection is not retried within seconds.
     assert_eq!(attempts.0.load(std::sync::atomic::Ordering::Relaxed), 3);
 }
 

@@ -1,4 +1,4 @@
-//! Which replies are sent, and with what.
+//! Which replies the agent sends, and their content.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,7 +12,7 @@ use crate::service::{Answer, Purpose, Received, ScriptedService, step};
 const RECLAIM: &str =
     r#"{"host_fs_mount_dir": "/host", "initrd_url": "i", "kernel_url": "k", "rootfs_url": "r"}"#;
 
-/// A service that hands out one step at each poll.
+/// Starts a service that returns one step with each poll.
 async fn service_with_step(step: Value) -> ScriptedService {
     let script = move |request: &Received| {
         (request.purpose == Purpose::Poll).then(|| Answer::steps(60, "continue", json!([step])))
@@ -70,13 +70,13 @@ async fn outputs_of_different_types_are_separate() {
 #[tokio::test(start_paused = true)]
 async fn failures_are_always_sent() {
     let service = service_with_step(step("download-boot-artifacts", &[RECLAIM])).await;
-    let run = |_| Err(StepFailure::new(ExitCode::TIMED_OUT, "no answer"));
+    let run = |_| Err(StepFailure::new(ExitCode::TIMED_OUT, "no response"));
     let agent = ScriptedMachine::new(&service, run).run(&service);
     let replies = service.wait_for(Purpose::Reply, 3).await;
     assert_eq!(service.seconds(Purpose::Reply), [0, 60, 120]);
     assert_eq!(
         (&replies[0].body["exit_code"], &replies[0].body["error"]),
-        (&json!(124), &json!("no answer"))
+        (&json!(124), &json!("no response"))
     );
     assert_eq!(replies[0].body.get("output"), None);
     agent.abort();
@@ -128,14 +128,14 @@ async fn replies_are_sent_again_after_a_failed_poll_and_after_a_registration() {
     let service = ScriptedService::start(script).await;
     let agent = ScriptedMachine::new(&service, |_| text("done")).run(&service);
     service.wait_for(Purpose::Poll, 8).await;
-    // Poll 0, poll 2 after the failed one, and poll 5 after the second registration; not polls 3, 6 and 7.
+    // Poll 0, poll 2 (after the failed one), and poll 5 (after the second registration); not polls 3, 6 and 7.
     let polls = service.seconds(Purpose::Poll);
     assert_eq!(service.seconds(Purpose::Reply), [polls[0], polls[2], polls[5]]);
     agent.abort();
 }
 
 #[tokio::test(start_paused = true)]
-async fn invalid_arguments_are_reported_and_nothing_is_run() {
+async fn step_with_invalid_arguments_is_reported_and_not_run() {
     for (invalid, error) in [
         (step("inventory", &[]), "step inventory has 0 arguments, expected 1"),
         (step("inventory", &["no-uuid"]), r#"invalid argument "no-uuid" of step inventory"#),
@@ -155,7 +155,7 @@ async fn invalid_arguments_are_reported_and_nothing_is_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn number_of_arguments_is_exact() {
+async fn rejects_wrong_numbers_of_arguments() {
     let json_steps = [
         "connectivity-check",
         "free-network-addresses",
@@ -207,7 +207,7 @@ async fn failure_between_equal_outputs_does_not_repeat_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn media_lost_during_a_successful_step_change_nothing() {
+async fn successful_step_keeps_its_reply_if_media_are_lost() {
     let service = service_with_step(step("download-boot-artifacts", &[RECLAIM])).await;
     let machine = ScriptedMachine::idle(&service);
     let losing = machine.clone();
@@ -222,7 +222,7 @@ async fn media_lost_during_a_successful_step_change_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lost_media_keep_the_output_of_a_failed_step() {
+async fn failed_step_keeps_its_output_if_media_are_lost() {
     let args = [r#"{"path": "/dev/sda"}"#, "480.00"];
     let service = service_with_step(step("installation-disk-speed-check", &args)).await;
     let machine = ScriptedMachine::idle(&service);
@@ -240,7 +240,7 @@ async fn lost_media_keep_the_output_of_a_failed_step() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lost_media_prevent_steps() {
+async fn step_is_not_run_if_media_are_lost() {
     let service = service_with_step(step("stop-installation", &[])).await;
     let machine = ScriptedMachine::new(&service, |request| panic!("{request:?} was run"));
     machine.lose_media();
@@ -252,7 +252,7 @@ async fn lost_media_prevent_steps() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn media_lost_during_a_failed_step_replace_its_exit_code() {
+async fn failed_step_has_another_exit_code_if_media_are_lost() {
     let service = service_with_step(step("stop-installation", &[])).await;
     let machine = ScriptedMachine::idle(&service);
     let losing = machine.clone();

@@ -1,4 +1,4 @@
-//! A service whose answers a test decides, and which records all requests with their times.
+//! A service whose responses are scripted by the test. It records all requests with their times.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -50,7 +50,6 @@ pub(crate) struct Received {
     pub(crate) number: usize,
 }
 
-/// A response of the service.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     status: u16,
@@ -87,7 +86,7 @@ impl Answer {
     }
 }
 
-/// A step in the answer to a poll.
+/// A step in the response to a poll.
 pub(crate) fn step(step_type: &str, args: &[&str]) -> Value {
     json!({"step_type": step_type, "step_id": format!("{step_type}-00000001"), "args": args})
 }
@@ -109,8 +108,8 @@ struct ServiceState {
 }
 
 impl ScriptedService {
-    /// Starts a service. If the script returns `None`, the service registers the host, has no steps, and accepts
-    /// replies.
+    /// Starts a service. If the script returns `None`, the service responds as usual: it registers the host, returns no
+    /// steps, and accepts replies.
     pub(crate) async fn start(script: impl Fn(&Received) -> Option<Answer> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -137,7 +136,7 @@ impl ScriptedService {
         Self { url, infra_env: InfraEnvId::fresh(), host, state }
     }
 
-    /// A client without timeouts, which paused time would end too early.
+    /// Returns a client without timeouts: paused time jumps forward and would trigger them too early.
     pub(crate) fn client(&self) -> ApiClient {
         let forever = Duration::from_secs(1 << 32);
         let transport = Client::builder().no_proxy().pool_idle_timeout(None);
@@ -145,13 +144,13 @@ impl ScriptedService {
         builder.timeout(forever).connect_timeout(forever).build().unwrap()
     }
 
-    /// Waits until the service has received that many requests of a purpose, and returns all of them.
+    /// Waits until the service has received `count` requests of a purpose, and returns all of them.
     pub(crate) async fn wait_for(&self, purpose: Purpose, count: usize) -> Vec<Received> {
         let mut changes = self.state.count.subscribe();
         loop {
-            let found = self.received(purpose);
-            if found.len() >= count {
-                return found;
+            let requests = self.received(purpose);
+            if requests.len() >= count {
+                return requests;
             }
             changes.changed().await.unwrap();
         }
@@ -162,7 +161,7 @@ impl ScriptedService {
         all.iter().filter(|request| request.purpose == purpose).cloned().collect()
     }
 
-    /// The whole seconds at which requests of a purpose came.
+    /// Returns the times of the requests of a purpose, in whole seconds.
     pub(crate) fn seconds(&self, purpose: Purpose) -> Vec<u64> {
         self.received(purpose).iter().map(|request| request.at.as_secs()).collect()
     }
@@ -195,7 +194,7 @@ impl ServiceState {
             all.push(received.clone());
         }
         self.count.send_modify(|count| *count += 1);
-        let answer = (self.script)(&received).unwrap_or_else(|| self.usual_answer(&received));
+        let answer = (self.script)(&received).unwrap_or_else(|| self.default_response(&received));
         let mut response = match &answer.body {
             Value::Null => StatusCode::from_u16(answer.status).unwrap().into_response(),
             body => (StatusCode::from_u16(answer.status).unwrap(), axum::Json(body.clone())).into_response(),
@@ -206,7 +205,7 @@ impl ServiceState {
         response
     }
 
-    fn usual_answer(&self, request: &Received) -> Answer {
+    fn default_response(&self, request: &Received) -> Answer {
         match request.purpose {
             Purpose::Register => Answer::json(201, registered(request)),
             Purpose::Poll => Answer::no_steps(),
@@ -215,7 +214,7 @@ impl ServiceState {
     }
 }
 
-/// The usual response to a registration: the host, with the version that the service is configured with.
+/// Returns the usual response to a registration, with the agent version that the service is configured with.
 fn registered(request: &Received) -> Value {
     let infra_env = request.path.split('/').rev().nth(1).unwrap();
     let host = request.body["host_id"].as_str().unwrap();
@@ -225,7 +224,7 @@ fn registered(request: &Received) -> Value {
     registered_host(infra_env, host, &json!({"args": [arguments.to_string()]}))
 }
 
-/// The response to a registration.
+/// Returns the response to a registration.
 pub(crate) fn registered_host(infra_env: &str, host: &str, command: &Value) -> Value {
     json!({
         "id": host, "infra_env_id": infra_env, "kind": "Host", "href": "", "status": "discovering-unbound",
@@ -233,5 +232,4 @@ pub(crate) fn registered_host(infra_env: &str, host: &str, command: &Value) -> V
     })
 }
 
-/// A boxed future.
 pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;

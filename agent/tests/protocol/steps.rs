@@ -1,4 +1,4 @@
-//! Steps that run at once, and steps that must not run twice.
+//! Steps that run concurrently, and steps that must not run twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use crate::service::{AGENT_VERSION, Answer, Purpose, Received, ScriptedService, 
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A service that hands out these steps at its first polls, one list for each.
+/// Starts a service that returns these steps with its first polls, one list with each poll.
 async fn service_with_steps(lists: Vec<Value>) -> ScriptedService {
     let script = move |request: &Received| {
         let list = lists.get(request.number).filter(|_| request.purpose == Purpose::Poll)?;
@@ -24,7 +24,7 @@ async fn service_with_steps(lists: Vec<Value>) -> ScriptedService {
     ScriptedService::start(script).await
 }
 
-/// A machine whose steps take some time and count their starts.
+/// Returns a machine whose steps take `time`, and a counter of started steps.
 fn slow_machine(service: &ScriptedService, time: Duration) -> (ScriptedMachine, Arc<AtomicUsize>) {
     let starts = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&starts);
@@ -43,7 +43,7 @@ fn bodies(service: &ScriptedService) -> Vec<Value> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn steps_run_at_once_and_do_not_delay_polls() {
+async fn steps_run_concurrently_and_do_not_delay_polls() {
     let steps = json!([
         step("stop-installation", &[]),
         step("verify-vips", &["[]"]),
@@ -83,7 +83,7 @@ async fn exclusive_step_is_not_started_twice() {
             step("logs-gather", &[logs]),
             json!({"exit_code": 125, "error": r#"the container name "logs-sender" is already in use"#}),
         ),
-        // A service refuses an empty list of addresses, so there is no reply.
+        // The service refuses an empty list of addresses, so the agent sends no reply.
         (step("free-network-addresses", &["[]"]), Value::Null),
     ] {
         let service = service_with_steps(vec![json!([exclusive]), json!([exclusive])]).await;
@@ -134,7 +134,7 @@ async fn installer_is_started_once() {
     service.wait_for(Purpose::Poll, 4).await;
     assert_eq!(starts.load(Ordering::Relaxed), 1);
     let replies = bodies(&service);
-    // The reply of the first start is between those of the second and the third one.
+    // The first start replies between the replies of the second and the third one.
     let codes: Vec<_> = replies.iter().map(|reply| reply.get("exit_code")).collect();
     assert_eq!(codes, [Some(&json!(125)), None, Some(&json!(125))]);
     assert_eq!(replies[0]["error"], r#"the container name "assisted-installer" is already in use"#);
