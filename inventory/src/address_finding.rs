@@ -1,4 +1,4 @@
-//! Findings about the base URLs of the service.
+//! Findings about base URLs that other machines cannot reach.
 
 use ignition::discovery::{HttpUrl, masked_url};
 use ignition::report::Severity;
@@ -6,21 +6,21 @@ use serde::Serialize;
 
 use crate::settings::Settings;
 
-/// A base URL that only the machine of the service reaches.
+/// A base URL that only the service's own machine can reach.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AddressFinding {
-    /// The severity.
+    /// Severity of the finding, currently always [`Severity::Warning`].
     pub severity: Severity,
     /// The URL, without secrets.
     pub url: String,
-    /// The message.
+    /// Why the URL is unreachable, and how to correct it.
     pub message: String,
 }
 
 impl AddressFinding {
-    /// Returns the findings about the URL to which machines register, and about the URL of images. A `service` other than
-    /// the base URL in the settings is the URL in a user's override.
+    /// Returns the findings about the URL at which hosts register (`service`) and about the URL of images. A `service`
+    /// that differs from the base URL in the settings comes from a user's override.
     pub(crate) fn about(service: Option<&HttpUrl>, settings: &Settings) -> Vec<Self> {
         const SERVICE_ADVICE: &str = "set the base URL of the service to a URL at which machines reach it";
         const IMAGES_ADVICE: &str =

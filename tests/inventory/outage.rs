@@ -91,7 +91,7 @@ fn database_outage_answers_503_with_retry_after() {
                 if is_open {
                     assert!(answer.status < 300, "{}", answer.text);
                 } else {
-                    assert_eq!(answer.refusal_reason(503), "the database does not answer; try again");
+                    assert_eq!(answer.refusal_reason(503), "the database does not respond; try again");
                     assert_eq!(answer.header("retry-after"), Some("5"));
                 }
             }

@@ -1,4 +1,4 @@
-//! Request bodies.
+//! Request bodies: their parsing and the check against the published schema.
 
 use std::fmt;
 
@@ -15,19 +15,19 @@ use super::work_room::{RequestMemory, WorkRoom};
 use crate::blocking::in_background;
 use crate::error::Error;
 
-/// A type that is read from a request body.
+/// A type parsed from a request body.
 pub trait RequestBody: DeserializeOwned + ToSchema + Send + 'static {
-    /// The name of the body in messages.
+    /// The name of the body in error messages.
     const NAME: &'static str;
 
-    /// Returns the schema of the type, prepared once.
+    /// Returns the schema of the type. The schema is prepared once.
     fn rules() -> &'static Schemas;
 
     /// Converts other accepted forms of the body into the form of the schema.
     fn prepare(_body: &mut Value) {}
 }
 
-/// Implements [`RequestBody`] for types, with their names in messages.
+/// Implements [`RequestBody`] for types, with the names of their bodies in error messages.
 macro_rules! request_bodies {
     ($($body:ty: $name:literal $(, prepared by $prepare:path)?;)*) => {$(
         impl $crate::api::RequestBody for $body {
@@ -46,7 +46,7 @@ macro_rules! request_bodies {
 }
 pub(crate) use request_bodies;
 
-/// A request body that was parsed and checked against its schema.
+/// A parsed request body that matches its schema.
 #[derive(Debug)]
 pub struct Body<T>(pub T);
 
@@ -58,7 +58,7 @@ impl<T: RequestBody> FromRequest<ApiState> for Body<T> {
     }
 }
 
-/// A request body that is not parsed yet.
+/// A request body before it is parsed.
 #[derive(Debug)]
 pub struct UnparsedBody {
     body: ReceivedBody,
@@ -84,19 +84,19 @@ impl FromRequest<ApiState> for UnparsedBody {
 }
 
 impl UnparsedBody {
-    /// Returns the bytes.
+    /// Returns the bytes of the body.
     pub fn bytes(&self) -> &[u8] {
         &self.body.bytes
     }
 
-    /// Parses the body, and checks it against the schema of its type. Meanwhile, other requests do not wait: this one
-    /// yields first, and a large body is parsed on another thread, because 1 MiB may take a quarter of a second. It
-    /// also waits for the memory that it takes.
+    /// Parses the body and checks it against the schema of its type. Waits until memory for this work is available.
+    /// Other requests are not delayed: this function yields first, and a large body is parsed on another thread,
+    /// because 1 MiB may take a quarter of a second.
     ///
     /// # Errors
     ///
-    /// Returns an error if the body is not valid JSON or does not match the schema, or if too many large bodies are in
-    /// work.
+    /// Returns an error if the body is not valid JSON or does not match the schema, or if the service is working on too
+    /// many large bodies.
     pub async fn parse<T: RequestBody>(self) -> Result<T, Error> {
         let Self { body, unknown, room, memory } = self;
         if !body.is_large() {
@@ -107,7 +107,7 @@ impl UnparsedBody {
         memory.reserve(&room, &body).await?;
         in_background(move |_| {
             let parsed = read(body, unknown);
-            // The parsing continues if the client disconnects.
+            // Parsing continues even if the client disconnects.
             drop(memory);
             parsed
         })
@@ -116,23 +116,23 @@ impl UnparsedBody {
 }
 
 fn require_json(request: &Request) -> Result<(), Error> {
-    let found = request.headers().get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
-    let media_type = found.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let content_type = request.headers().get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
+    let media_type = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
     if media_type.eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
     let message = format!(
         "unsupported media type {:?}, only [application/json] are allowed",
-        found.unwrap_or_default()
+        content_type.unwrap_or_default()
     );
     Err(Error::malformed(message))
 }
 
-/// Maximum number of values of a body. A parsed value takes about ten times the memory of its text. A static network of
-/// ten thousand hosts has a tenth of this number.
+/// Maximum number of JSON values in a body. A parsed value takes about ten times the memory of its text. The static
+/// network config of ten thousand hosts has a tenth of this number.
 const MAX_VALUES: usize = 1 << 20;
 
-/// Returns an error if a body has too many values, before memory is allocated for them.
+/// Returns an error if a body contains too many values, before memory is allocated for them.
 fn require_few_values(content: JsonContent) -> Result<(), String> {
     if content.values > MAX_VALUES {
         return Err(format!("it has more than {MAX_VALUES} values"));
@@ -148,7 +148,7 @@ fn parsing_error<T: RequestBody>(reason: &dyn fmt::Display) -> Error {
 fn read<T: RequestBody>(body: ReceivedBody, unknown: UnknownKeys) -> Result<T, Error> {
     let parsing = |reason: &dyn fmt::Display| parsing_error::<T>(reason);
     let first = serde_json::Deserializer::from_slice(&body.bytes).into_iter::<Value>().next();
-    // The value is converted without the memory of its text.
+    // Frees the text before the value is converted.
     drop(body);
     let mut value = match first {
         None | Some(Ok(Value::Null)) => {
@@ -171,7 +171,7 @@ fn read<T: RequestBody>(body: ReceivedBody, unknown: UnknownKeys) -> Result<T, E
     serde_json::from_value(value).map_err(|error| parsing(&error))
 }
 
-/// Returns the path of a string or key with a NUL character, which databases, logs and hosts do not handle.
+/// Returns the path of a string or key with a NUL character. Databases, logs and hosts cannot handle NUL characters.
 fn path_of_nul(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => text.contains('\0').then(String::new),
@@ -222,7 +222,7 @@ mod tests {
         for len in [1, SMALL] {
             let text = "a".repeat(len);
             let mut parsing = std::pin::pin!(unparsed(note(&text)).await.parse::<Note>());
-            // The other thread that parses a long body may be as fast as this one.
+            // The other thread, which parses a large body, may finish before the poll.
             assert!(len == SMALL || futures_util::poll!(&mut parsing).is_pending());
             assert_eq!(parsing.await.unwrap().text, text);
         }

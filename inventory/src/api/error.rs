@@ -1,7 +1,7 @@
 //! Error responses of the API: status, JSON body and headers.
 //!
-//! The Assisted Installer API has two error bodies. Operations respond with one. The steps before an operation (router,
-//! authentication, parsing of parameters) respond with the other.
+//! The Assisted Installer API has two error bodies: one for errors of operations, and one for errors before an
+//! operation (router, authentication, parsing of parameters).
 
 use std::fmt;
 
@@ -19,8 +19,8 @@ use crate::json::{to_json, to_json_value};
 
 /// An error response.
 ///
-/// The client sees the reason. Details that are not for clients, such as a database error or a path, are logged where
-/// the error happens.
+/// The client receives the reason. Details not meant for clients, such as a database error or a path, are logged where
+/// the error occurs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{status}: {reason}")]
 pub struct ApiError {
@@ -28,56 +28,56 @@ pub struct ApiError {
     shape: Shape,
     reason: String,
     findings: Vec<NetworkFinding>,
-    /// The time from which a retry can succeed, if known.
+    /// Earliest time at which a retry can succeed, if known.
     retry_at: Option<DateTime<Utc>>,
 }
 
-/// Seconds in `Retry-After` of a 503 response, unless the error has a time.
+/// Seconds in `Retry-After` of a 503 response if the error contains no time.
 const RETRY_AFTER: i64 = 5;
 
-/// The form of an error body.
+/// The format of an error body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
-    /// The body of operations: code, kind and reason.
+    /// The body of an operation's error: code, kind and reason.
     Operation,
-    /// The body of the steps before an operation: code and message.
+    /// The body of an error before an operation: code and message.
     Infra,
 }
 
 impl ApiError {
-    /// Returns an error of an operation.
+    /// Creates an error of an operation.
     pub fn new(status: StatusCode, reason: impl Into<String>) -> Self {
         Self { status, shape: Shape::Operation, reason: reason.into(), findings: Vec::new(), retry_at: None }
     }
 
-    /// Returns an error 400 of an operation: a value is invalid.
+    /// Creates an error 400 of an operation: a value is invalid.
     pub fn bad(reason: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, reason)
     }
 
-    /// Returns an error 404 of an operation: the resource does not exist.
+    /// Creates an error 404 of an operation: the resource does not exist.
     pub fn not_found(reason: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, reason)
     }
 
-    /// Returns an error 500. The cause belongs in the log, not in the reason.
+    /// Creates an error 500. The cause belongs in the log, not in the reason.
     pub fn internal(reason: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, reason)
     }
 
-    /// Returns an error 500 and logs the cause: an invariant of the service is broken. `what` names the invariant and
-    /// the record, and contains no secrets. The client learns only that the service failed.
+    /// Logs a broken invariant of the service and returns an error 500. `what` names the invariant and the record, and
+    /// contains no secrets. The client learns only that the service failed.
     pub fn broken(what: impl fmt::Display) -> Self {
         tracing::error!(%what, "internal error");
         Self::internal("internal error while processing the request; see the service's log")
     }
 
-    /// Returns an error of the steps before an operation: router, authentication or parsing of parameters.
+    /// Creates an error of a step before an operation: router, authentication or parsing of parameters.
     pub fn infra_error(status: StatusCode, message: impl Into<String>) -> Self {
         Self { status, shape: Shape::Infra, reason: message.into(), findings: Vec::new(), retry_at: None }
     }
 
-    /// Returns an error 400: a parameter or a body cannot be parsed.
+    /// Creates an error 400: a parameter or a body cannot be parsed.
     pub fn malformed(message: impl Into<String>) -> Self {
         Self::infra_error(StatusCode::BAD_REQUEST, message)
     }
@@ -94,13 +94,13 @@ impl ApiError {
         kind(self.status)
     }
 
-    /// Returns the status.
+    /// Returns the HTTP status.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         self.status
     }
 
-    /// Returns the reason that the client sees.
+    /// Returns the reason that the client receives.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason
@@ -112,7 +112,7 @@ impl ApiError {
         &self.findings
     }
 
-    /// Returns the time from which a retry can succeed, if it is known.
+    /// Returns the earliest time at which a retry can succeed, if known.
     #[must_use]
     pub fn retry_at(&self) -> Option<DateTime<Utc>> {
         self.retry_at
@@ -132,7 +132,7 @@ impl From<Error> for ApiError {
     }
 }
 
-/// Returns the status of the response to an error.
+/// Returns the HTTP status of a kind of error.
 fn status(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::NotFound => StatusCode::NOT_FOUND,
@@ -203,7 +203,7 @@ fn operation_error(status: StatusCode, reason: String, findings: &[NetworkFindin
     json(status, &OperationError { findings, ..OperationError::new(status.as_u16(), reason) })
 }
 
-/// Returns a time in whole seconds, rounded up, and at least 1.
+/// Returns a duration in whole seconds, rounded up, and at least 1.
 fn whole_seconds(time: TimeDelta) -> i64 {
     let has_fraction = time.subsec_nanos() > 0;
     (time.num_seconds() + i64::from(has_fraction)).max(1)
@@ -220,11 +220,11 @@ pub fn json(status: StatusCode, body: &impl Serialize) -> Response {
     response
 }
 
-/// Returns a header value. `text` is made by this program.
+/// Converts a text created by this program into a header value.
 ///
 /// # Errors
 ///
-/// Returns an error if the text has characters that a header cannot have.
+/// Returns an error if the text has characters that a header cannot contain.
 pub fn header_value(text: &str) -> Result<HeaderValue, ApiError> {
     HeaderValue::from_str(text)
         .map_err(|error| ApiError::broken(format_args!("header value {text:?} cannot be sent: {error}")))
@@ -237,7 +237,7 @@ pub(crate) fn json_body(body: Body) -> Response {
     response
 }
 
-/// A status and a value that is sent as JSON.
+/// A response with a status and a JSON body.
 #[derive(Debug)]
 pub struct Reply<T>(pub StatusCode, pub T);
 
@@ -247,7 +247,7 @@ impl<T: Serialize> IntoResponse for Reply<T> {
     }
 }
 
-/// The errors that any operation may answer, for the OpenAPI document.
+/// The errors that any operation may return, for the OpenAPI document.
 #[derive(Debug, utoipa::IntoResponses)]
 pub enum ApiErrors {
     /// A value in the request is invalid.
@@ -279,7 +279,7 @@ pub enum ApiErrors {
     InsufficientStorage(OperationError),
 }
 
-/// Refuses a method other than GET and HEAD.
+/// Refuses all methods except GET and HEAD.
 pub async fn only_reads(method: Method) -> ApiError {
     ApiError::infra_error(
         StatusCode::METHOD_NOT_ALLOWED,

@@ -1,4 +1,4 @@
-//! Reads the id of a request from its headers.
+//! Reads the request id from the headers of a request.
 
 use std::convert::Infallible;
 
@@ -7,13 +7,13 @@ use axum::http::request::Parts;
 
 use crate::request_id::RequestId;
 
-/// The id is the client's `X-Request-Id`, or a random one.
+/// The id is the value of the client's `X-Request-Id`, or a random id.
 impl<S: Send + Sync> FromRequestParts<S> for RequestId {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
-        let given = parts.headers.get("x-request-id").and_then(|value| value.to_str().ok());
-        // Events store only UUIDs.
-        Ok(given.and_then(|text| text.parse().ok()).map_or_else(Self::fresh, Self))
+        let header = parts.headers.get("x-request-id").and_then(|value| value.to_str().ok());
+        // Events can store only UUIDs.
+        Ok(header.and_then(|text| text.parse().ok()).map_or_else(Self::fresh, Self))
     }
 }

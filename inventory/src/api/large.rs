@@ -1,8 +1,8 @@
-//! Limits on memory for bodies while clients send them. A client may take minutes to send one, and many may do so at
-//! once.
+//! Limits on the memory for bodies while clients send them. A client may take minutes to send a body, and many clients
+//! may send bodies at the same time.
 //!
-//! Bodies that are read whole and logs that are streamed to the file store have separate limits. The memory for parsing
-//! a body is reserved later: see [`WorkRoom`](super::WorkRoom).
+//! Bodies read as a whole and logs streamed to the file store have separate limits. The memory for parsing a body is
+//! reserved later: see [`WorkRoom`](super::WorkRoom).
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::memory_limit::AvailableMemory;
 use crate::error::{Error, ErrorKind};
 
-/// Maximum length of a body that is not limited, in bytes. Nearly all bodies are shorter.
+/// Maximum length of a body that needs no reservation, in bytes. Nearly all bodies are shorter.
 pub(super) const SMALL: usize = 64 << 10;
-/// The limit of all requests together, beyond `SMALL` bytes each.
+/// Maximum number of reserved bytes of all requests. The first `SMALL` bytes of each body do not count.
 const ROOM: usize = 256 << 20;
-/// The part of the available memory that the limit may be.
+/// The limit is at most the available memory divided by this number.
 const PART: u64 = 8;
-/// Memory is reserved in pieces of this many bytes.
+/// Number of bytes reserved in one step.
 pub(super) const PIECE: usize = 64 << 10;
-/// The reason of the error if the connection breaks within a body.
+/// Error reason if the connection breaks before the end of a body.
 const INCOMPLETE: &str = "request body is incomplete";
 
 /// The memory limit for large bodies of all requests. Clones share it.
@@ -37,27 +37,27 @@ pub(crate) struct ReservedMemory {
     pieces: Vec<OwnedSemaphorePermit>,
 }
 
-/// A body that was read whole, with its reserved memory.
+/// A completely received body, with its reserved memory.
 #[derive(Debug)]
 pub(super) struct ReceivedBody {
     pub(super) bytes: Vec<u8>,
-    /// What the body contains. Not counted if the body is small.
+    /// The counted JSON values. They are not counted for a small body.
     pub(super) content: JsonContent,
     _memory: ReservedMemory,
 }
 
-/// The number of values and objects of a JSON text, each at most one too low. Texts within the JSON are counted too,
-/// because they may be JSON themselves.
+/// The numbers of values and objects in a JSON text. Each number may be one too low. Strings are counted as if they
+/// were JSON, because they may contain JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct JsonContent {
     pub(super) values: usize,
     pub(super) objects: usize,
-    /// The length of the counted bytes.
+    /// Number of bytes counted so far.
     counted: usize,
 }
 
 impl JsonContent {
-    /// Counts the bytes that were not counted before.
+    /// Counts the bytes that follow the bytes counted so far.
     fn count_to_end(&mut self, text: &[u8]) {
         let new = text.get(self.counted..).unwrap_or_default();
         let count = |of: fn(&u8) -> bool| new.iter().filter(|byte| of(byte)).count();
@@ -77,7 +77,7 @@ impl LargeBodies {
         Self(Arc::new(Semaphore::new(bytes / PIECE)))
     }
 
-    /// Reads a body up to the limit of its route.
+    /// Reads a body up to the size limit of its route.
     pub(super) async fn read(&self, request: Request) -> Result<ReceivedBody, Error> {
         let mut body = request.with_limited_body().into_body();
         let declared = usize::try_from(body.size_hint().lower()).map_or(SMALL, |len| len.min(SMALL));
@@ -87,7 +87,7 @@ impl LargeBodies {
             let frame = frame.map_err(|error| unreadable(&error))?;
             let Ok(data) = frame.into_data() else { continue };
             memory.extend_to(bytes.len().saturating_add(data.len()))?;
-            // If the address space is limited, an allocation that must succeed would end the process.
+            // With a limited address space, an allocation that cannot report its failure would end the process.
             bytes.try_reserve(data.len()).map_err(|_| too_many())?;
             bytes.extend_from_slice(&data);
             if bytes.len() > SMALL {
@@ -114,7 +114,7 @@ impl ReceivedBody {
         LargeBodies::with_max_bytes(ROOM).read(Request::new(bytes.into())).await.unwrap()
     }
 
-    /// Returns `true` if the body is longer than most. Its parsing then takes noticeable time and memory.
+    /// Returns `true` if the body takes noticeable time and memory to parse. Most bodies are shorter.
     pub(super) fn is_large(&self) -> bool {
         self.bytes.len() > SMALL
     }

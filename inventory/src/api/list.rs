@@ -1,10 +1,11 @@
-//! Long answers, written while the client reads them.
+//! Long responses, written while the client reads them.
 //!
-//! Only the next records and the next chunk of JSON are in memory. If a list fails after its first chunk, the
-//! connection is closed, so that a client cannot mistake a part of a list for the whole list.
+//! Only the next records and the next chunk of JSON are in memory. If a list fails after its first chunk, the service
+//! closes the connection, so that a client cannot mistake a part of a list for the whole list.
 //!
-//! Each chunk is made by a separate task. Nothing polls the body of an answer while its client does not read; a chunk
-//! made there would keep its database connection, or its place among those that wait for one, until the client reads.
+//! A separate task creates each chunk. The body of a response is not polled while its client does not read. If the body
+//! itself created a chunk, it would hold a database connection, or a position in the queue for one, until the client
+//! reads.
 
 use axum::body::{Body, Bytes};
 use axum::response::Response;
@@ -17,7 +18,7 @@ use crate::api::{ApiError, json_body};
 use crate::error::Error;
 use crate::json::append_json;
 
-/// Pieces of JSON are joined to chunks of at least this many bytes.
+/// Minimum size of a chunk, in bytes. Pieces of JSON are joined until they reach it.
 const CHUNK: usize = 64 << 10;
 
 /// A JSON text in pieces.
@@ -40,7 +41,7 @@ pub(crate) fn comma_separated(
     items.try_flatten().boxed()
 }
 
-/// Returns an answer with a JSON array of the items.
+/// Returns a response with a JSON array of the items.
 ///
 /// # Errors
 ///
@@ -48,7 +49,7 @@ pub(crate) fn comma_separated(
 pub(crate) async fn json_list<T: Serialize + Send + 'static>(
     items: impl Stream<Item = Result<T, Error>> + Send + 'static,
 ) -> Result<Response, ApiError> {
-    // The items of a list have about the same length.
+    // The items of a list are about equally long.
     let mut capacity = 0;
     let items = items.enumerate().map(move |(index, item)| {
         let mut text = Vec::with_capacity(capacity);
@@ -62,18 +63,18 @@ pub(crate) async fn json_list<T: Serialize + Send + 'static>(
     json_text(json_piece(b"[").chain(items).chain(json_piece(b"]")).boxed()).await
 }
 
-/// Returns a JSON array of items that are in pieces themselves.
+/// Returns a JSON array whose items consist of pieces.
 pub(crate) fn json_array(
     items: impl Stream<Item = Result<JsonPieces, Error>> + Send + 'static,
 ) -> JsonPieces {
     json_piece(b"[").chain(comma_separated(items)).chain(json_piece(b"]")).boxed()
 }
 
-/// Returns an answer with a JSON text. A short one has a `Content-Length`.
+/// Returns a response with a JSON text. A short text has a `Content-Length`.
 ///
 /// # Errors
 ///
-/// Returns an error if the pieces of the first chunk cannot be made.
+/// Returns an error if the pieces of the first chunk cannot be created.
 pub(crate) async fn json_text(pieces: JsonPieces) -> Result<Response, ApiError> {
     let mut text = JsonTextStream { pieces: Some(pieces.chain(json_piece(b"\n")).boxed()) };
     let first = text.next_chunk().await?;
@@ -81,21 +82,21 @@ pub(crate) async fn json_text(pieces: JsonPieces) -> Result<Response, ApiError> 
         return Ok(json_body(Body::from(first)));
     }
     let rest = stream::try_unfold(text, |mut text| async move {
-        // A set ends its tasks when it is dropped: a client that has left needs no further chunk.
+        // Dropping the set cancels its task, because a disconnected client needs no further chunk.
         let mut task = JoinSet::new();
         task.spawn(async move { (text.next_chunk().await, text) });
-        let Some(made) = task.join_next().await else {
+        let Some(result) = task.join_next().await else {
             return Err(Error::broken("a set of one task is empty"));
         };
         let (chunk, text) =
-            made.map_err(|error| Error::broken(format!("the task that makes a chunk of JSON: {error}")))?;
+            result.map_err(|error| Error::broken(format!("the task that makes a chunk of JSON: {error}")))?;
         let chunk = chunk?;
         Ok((!chunk.is_empty()).then_some((chunk, text)))
     });
     Ok(json_body(Body::from_stream(stream::once(async { Ok(first) }).chain(rest))))
 }
 
-/// A JSON text that is being sent.
+/// A JSON text while it is sent.
 struct JsonTextStream {
     /// The remaining pieces. `None` at the end of the text.
     pieces: Option<JsonPieces>,
@@ -142,9 +143,9 @@ mod tests {
             let items: Vec<u64> = (0..count).collect();
             let response = json_list(stream::iter(items.clone().into_iter().map(Ok))).await.unwrap();
             let len = response.body().size_hint().exact();
-            let found = text(response).await;
-            assert_eq!(found, format!("{}\n", serde_json::to_string(&items).unwrap()));
-            assert_eq!(len, (count < 10_001).then_some(found.len() as u64));
+            let body = text(response).await;
+            assert_eq!(body, format!("{}\n", serde_json::to_string(&items).unwrap()));
+            assert_eq!(len, (count < 10_001).then_some(body.len() as u64));
         }
     }
 
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn client_that_stops_reading_keeps_no_connection() {
+    async fn list_holds_no_database_connection_if_its_client_stops_reading() {
         let connections = Arc::new(Semaphore::new(1));
         let of_list = Arc::clone(&connections);
         let items = stream::iter(0..100).then(move |_| {
@@ -177,19 +178,19 @@ mod tests {
         });
         let mut body = json_list(items).await.unwrap().into_body().into_data_stream();
         body.next().await.unwrap().unwrap();
-        // The client reads until the next chunk is being made.
+        // The client polls the body until the next chunk is being created.
         assert!(body.next().now_or_never().is_none());
         let next = tokio::time::timeout(Duration::from_secs(60), connections.acquire()).await;
         assert!(next.is_ok_and(|acquired| acquired.is_ok()), "the connection is free again");
     }
 
     #[tokio::test]
-    async fn failed_list_does_not_end_normally() {
+    async fn failed_list_closes_the_connection() {
         let good = (0..100).map(|_| Ok("x".repeat(CHUNK / 10)));
         let items = good.chain([Err(Error::internal("gone")), Ok(String::new())]);
         let response = json_list(stream::iter(items)).await.unwrap();
         assert!(to_bytes(response.into_body(), usize::MAX).await.is_err());
-        let at_once = json_list(stream::iter([Err::<(), _>(Error::internal("gone"))])).await;
-        assert_eq!(at_once.unwrap_err().reason(), "gone");
+        let first_failure = json_list(stream::iter([Err::<(), _>(Error::internal("gone"))])).await;
+        assert_eq!(first_failure.unwrap_err().reason(), "gone");
     }
 }

@@ -10,9 +10,9 @@ const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 /// The memory that this process may allocate. `None`: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AvailableMemory {
-    /// Bytes of address space. The allocation of more fails, which ends the process unless the code expects it.
+    /// Remaining address space, in bytes. A larger allocation fails, which ends the process unless the code handles it.
     address_space: Option<u64>,
-    /// Bytes of the control groups. If the processes in them use more, the kernel kills one.
+    /// Memory limit of the control groups, in bytes. If their processes use more, the kernel kills one of them.
     control_groups: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ impl AvailableMemory {
         self.address_space.is_some()
     }
 
-    /// Returns the smaller of `bytes` and the given part of the available memory.
+    /// Returns the smaller of `bytes` and the available memory divided by `divisor`.
     pub(super) fn limit(self, bytes: usize, divisor: u64) -> usize {
         let available = self.address_space.into_iter().chain(self.control_groups).min();
         let part = available.map(|available| available / divisor.max(1));
@@ -50,8 +50,8 @@ fn kibibytes(status: &str, name: &str) -> u64 {
     value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Returns the lowest memory limit of the control groups that a process is in, and of the groups around them.
-/// `memberships` is `/proc/self/cgroup`. In a container, its paths may be those of the host, while the root of the file
+/// Returns the lowest memory limit of a process's control groups and of the groups that contain them. `memberships` is
+/// the content of `/proc/self/cgroup`. In a container, it may contain paths of the host, while the root of the file
 /// system is the container's own group.
 fn limit_of_control_groups(root: &Path, memberships: &str) -> Option<u64> {
     let limits = memberships.lines().flat_map(|line| {
@@ -70,7 +70,7 @@ fn limit_of_control_groups(root: &Path, memberships: &str) -> Option<u64> {
     limits.min()
 }
 
-/// Returns the limit in a file. A group without a limit has `max`.
+/// Reads a limit from a file. The file of a group without a limit contains `max`.
 fn read_limit(file: &Path) -> Option<u64> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lowest_limit_of_all_control_groups_counts() {
+    fn lowest_limit_of_all_control_groups_applies() {
         let root = TempDir::new().unwrap();
         let write = |path: &str, text: &str| {
             let path = root.path().join(path);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn own_usage_is_known() {
+    fn address_space_of_this_process_can_be_read() {
         let status = fs::read_to_string("/proc/self/status").unwrap();
         assert!(kibibytes(&status, "VmSize:") > kibibytes(&status, "VmRSS:"), "{status}");
     }

@@ -1,5 +1,5 @@
-//! The API: the routes of each area, and what they share: access checks, request bodies, query parameters, lists,
-//! errors, the router and the OpenAPI document.
+//! The REST API: the routes of each area, and the parts that all areas share: access checks, request bodies, query
+//! parameters, lists, errors, the router and the OpenAPI document.
 
 pub mod auth;
 mod body;

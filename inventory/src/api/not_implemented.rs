@@ -1,5 +1,5 @@
 //! Operations of the Assisted Installer API that this service does not implement. They return 501, so that a client
-//! sees that its path and body are not the cause.
+//! does not look for the cause in its path or body.
 
 use axum::http::StatusCode;
 use axum::routing::{MethodFilter, on};
@@ -18,7 +18,7 @@ use crate::id::{ClusterId, HostKey};
 
 /// The tag of these operations in the OpenAPI document.
 const TAG: &str = "not implemented";
-/// The extension of operations that always fail with 501, even if they check the request first.
+/// The extension that marks operations that always fail with 501, even if they check the request first.
 const EXTENSION: &str = "x-not-implemented";
 
 /// The callers of an operation.
@@ -33,7 +33,7 @@ enum Callers {
 use Callers::{Both, Downloaders, Machines, Users};
 use HttpMethod::{Delete, Get, Patch, Post, Put};
 
-/// Method, path, id and callers of each operation. An operation that is implemented elsewhere is skipped.
+/// Method, path, id and callers of each operation. An operation implemented elsewhere is skipped.
 const OPERATIONS: &[(HttpMethod, &str, &str, Callers)] = &[
     (Put, "/v2/clusters/{cluster_id}/progress", "v2UpdateClusterFinalizingProgress", Machines),
     (Get, "/v2/clusters/{cluster_id}/supported-platforms", "GetClusterSupportedPlatforms", Users),
@@ -81,7 +81,7 @@ const OPERATIONS: &[(HttpMethod, &str, &str, Callers)] = &[
     (Put, "/v2/clusters/{cluster_id}/ui-settings", "V2UpdateClusterUISettings", Users),
 ];
 
-/// Adds the operations that `operations` does not have yet.
+/// Adds the operations that `operations` lacks.
 pub(super) fn add_to(operations: Operations) -> Operations {
     OPERATIONS.iter().fold(operations, |operations, (method, path, id, whose)| {
         let document = operations.router.get_openapi();

@@ -1,4 +1,4 @@
-//! Query parameters.
+//! Query parameters of a request, and their conversion into numbers, ids, lists and choices.
 
 use std::convert::Infallible;
 
@@ -26,14 +26,14 @@ impl Query {
     /// Returns the query parameters of a URI.
     pub fn from_uri(uri: &Uri) -> Self {
         let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(uri);
-        // A list of pairs accepts any query and replaces bytes that are not UTF-8, so this cannot fail.
+        // A list of pairs accepts any query and replaces bytes that are not UTF-8, so the conversion cannot fail.
         Self(pairs.map(|pairs| pairs.0).unwrap_or_default())
     }
 
     /// Returns the value of the last parameter with this name, unless it is empty.
     pub fn text(&self, name: &str) -> Option<&str> {
-        let found = self.0.iter().rev().find(|(key, _)| key == name);
-        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+        let parameter = self.0.iter().rev().find(|(key, _)| key == name);
+        parameter.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
     /// Returns `true` if a parameter means yes. Any other value means no.
@@ -87,7 +87,7 @@ impl Query {
         self.text(name).map(read).transpose()
     }
 
-    /// Parses the part of a list that the parameters `offset` and `limit` name. Without them, it is the whole list.
+    /// Parses the parameters `offset` and `limit` as the requested part of a list. Without them, it is the whole list.
     ///
     /// # Errors
     ///
@@ -103,20 +103,20 @@ impl Query {
         Ok(ListRange { offset: at_least("offset", 0)?.unwrap_or(0), limit: at_least("limit", 1)? })
     }
 
-    /// Returns the choice that a parameter names.
+    /// Returns the choice named by a parameter.
     ///
     /// # Errors
     ///
-    /// Returns an error with the names of all choices if the value names none of them.
+    /// Returns an error with the names of all choices if the value is not one of them.
     pub fn choice<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Option<T>, Error> {
         self.text(name).map(|text| choose(name, text, choices)).transpose()
     }
 
-    /// Returns the choices that a comma-separated parameter names: each once, in the order of `choices`.
+    /// Returns the choices named by a comma-separated parameter, each once, in the order of `choices`.
     ///
     /// # Errors
     ///
-    /// Returns an error with the names of all choices if a part of the value names none of them.
+    /// Returns an error with the names of all choices if a part of the value is not one of them.
     pub fn choices<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Vec<T>, Error> {
         for text in self.list(name) {
             choose(name, text, choices)?;
@@ -137,8 +137,8 @@ fn parse_id<I: From<Uuid>>(name: &str, text: &str) -> Result<I, Error> {
 }
 
 fn choose<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Error> {
-    let found = choices.iter().find(|(choice, _)| *choice == text);
-    found.map(|(_, value)| *value).ok_or_else(|| {
+    let entry = choices.iter().find(|(choice, _)| *choice == text);
+    entry.map(|(_, value)| *value).ok_or_else(|| {
         let all: Vec<_> = choices.iter().map(|(choice, _)| *choice).collect();
         Error::malformed(format!("{name} in query should be one of [{}]", all.join(" ")))
     })

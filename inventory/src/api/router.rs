@@ -17,7 +17,8 @@ use super::{
 use crate::api::auth::{GuardedRouter, Operation, Operations, RouteAccess};
 use crate::{Inventory, Settings};
 
-/// Maximum length of a request body, in bytes, except for uploads of logs. A static network of thousands of hosts fits.
+/// Maximum length of a request body, in bytes, except for uploads of logs. The static network config of thousands of
+/// hosts fits.
 const MAX_BODY: usize = 32 << 20;
 
 /// The OpenAPI document without operations.
@@ -44,14 +45,14 @@ const MAX_BODY: usize = 32 << 20;
 struct Document;
 
 impl Inventory {
-    /// Returns the routes of the API, under its path prefix. Each call makes its own memory limits for request bodies:
-    /// call it once, and clone the router.
+    /// Returns the routes of the API, under its path prefix. Each call creates its own memory limits for request
+    /// bodies, so call it once and clone the router.
     pub fn router(&self) -> Router {
         self.guarded_router([], Document::openapi()).into_parts().0
     }
 
-    /// Returns the routes of the API, under its path prefix, with their access rules. `more` are operations that the
-    /// program adds. `others` describes the routes of the program outside of the API. Call it once, as
+    /// Returns the routes of the API, under its path prefix, with their access rules. `more` contains operations that
+    /// the program adds. `others` describes the program's routes outside the API. Call it once, like
     /// [`router`](Self::router).
     pub fn guarded_router(
         &self,
@@ -79,8 +80,8 @@ impl Inventory {
     }
 }
 
-/// Returns the OpenAPI document of the API. `more` are operations that the program adds. `others` describes the routes
-/// of the program outside of the API.
+/// Returns the OpenAPI document of the API. `more` contains operations that the program adds. `others` describes the
+/// program's routes outside the API.
 #[must_use]
 pub fn openapi(
     more: impl IntoIterator<Item = Operation>,
@@ -89,7 +90,7 @@ pub fn openapi(
     operations(more).into_parts().1.merge_from(others)
 }
 
-/// Returns all operations of the API, and `more` that the program adds.
+/// Returns all operations of the API, and the operations in `more`, which the program adds.
 pub fn operations(more: impl IntoIterator<Item = Operation>) -> Operations {
     let areas = [
         clusters::routes(),
@@ -108,7 +109,7 @@ pub fn operations(more: impl IntoIterator<Item = Operation>) -> Operations {
     operations
 }
 
-/// Holds the memory for the work on a body until the response is built.
+/// Keeps the memory for the work on a body reserved until the response is built.
 async fn run_operation(mut request: Request, next: Next) -> Response {
     let _memory = RequestMemory::attach_to(&mut request);
     next.run(request).await

@@ -11,14 +11,14 @@ use utoipa::openapi::schema::{
 use utoipa::openapi::{Ref, RefOr};
 use utoipa::{Number, ToSchema};
 
-/// A schema with all schemas that it refers to.
+/// A schema with all schemas that it references.
 pub struct Schemas {
     root: RefOr<Schema>,
     named: BTreeMap<String, RefOr<Schema>>,
     patterns: BTreeMap<String, Result<Regex, regex::Error>>,
 }
 
-/// What to do with keys that the schema does not have.
+/// How to treat keys that the schema does not define.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnknownKeys {
     Refuse,
@@ -46,10 +46,10 @@ impl Schemas {
     /// Returns the schema of a type.
     #[must_use]
     pub fn for_type<T: ToSchema>() -> Self {
-        let mut named = Vec::new();
-        T::schemas(&mut named);
+        let mut components = Vec::new();
+        T::schemas(&mut components);
         let mut schemas =
-            Self { root: T::schema(), named: named.into_iter().collect(), patterns: BTreeMap::new() };
+            Self { root: T::schema(), named: components.into_iter().collect(), patterns: BTreeMap::new() };
         let mut patterns = Vec::new();
         for schema in std::iter::once(&schemas.root).chain(schemas.named.values()) {
             collect_patterns(schema, &mut patterns);
@@ -68,7 +68,7 @@ impl Schemas {
 
     fn resolve<'a>(&'a self, schema: &'a RefOr<Schema>) -> Result<&'a Schema, SchemaFault> {
         let mut schema = schema;
-        // Chains of references are short. A cycle would be a bug of the service.
+        // References form only short chains. A cycle would be a bug of the service.
         for _ in 0..8 {
             schema = match schema {
                 RefOr::T(schema) => return Ok(schema),
@@ -84,7 +84,7 @@ impl Schemas {
             .ok_or_else(|| SchemaFault::Schema(format!("no schema {:?}", reference.ref_location)))
     }
 
-    /// Returns `true` if a text matches a pattern of a schema.
+    /// Returns `true` if a text matches a pattern of the schema.
     fn matches(&self, pattern: &str, text: &str) -> Result<bool, SchemaFault> {
         match self.patterns.get(pattern) {
             Some(Ok(regex)) => Ok(regex.is_match(text)),
@@ -94,22 +94,22 @@ impl Schemas {
     }
 }
 
-fn collect_patterns(schema: &RefOr<Schema>, found: &mut Vec<String>) {
+fn collect_patterns(schema: &RefOr<Schema>, patterns: &mut Vec<String>) {
     let RefOr::T(schema) = schema else { return };
     match schema {
         Schema::Object(object) => {
-            found.extend(object.pattern.clone());
+            patterns.extend(object.pattern.clone());
             for property in object.properties.values() {
-                collect_patterns(property, found);
+                collect_patterns(property, patterns);
             }
         }
         Schema::Array(array) => {
             if let ArrayItems::RefOrSchema(items) = &array.items {
-                collect_patterns(items, found);
+                collect_patterns(items, patterns);
             }
         }
-        Schema::OneOf(one) => one.items.iter().for_each(|item| collect_patterns(item, found)),
-        Schema::AllOf(all) => all.items.iter().for_each(|item| collect_patterns(item, found)),
+        Schema::OneOf(one) => one.items.iter().for_each(|item| collect_patterns(item, patterns)),
+        Schema::AllOf(all) => all.items.iter().for_each(|item| collect_patterns(item, patterns)),
         _ => {}
     }
 }
@@ -136,7 +136,7 @@ impl SchemaCheck<'_> {
                 }
                 Ok(())
             }
-            // utoipa writes a nullable reference as `oneOf`. Null values were removed before.
+            // utoipa writes a nullable reference as `oneOf`. Null values have already been removed.
             Schema::OneOf(one) => {
                 for item in &one.items {
                     if !is_null(self.schemas.resolve(item)?) {
@@ -155,7 +155,7 @@ impl SchemaCheck<'_> {
 
     fn object(&self, schema: &Object, value: &mut Value, path: &str) -> Result<(), SchemaFault> {
         let Some(expected) = main_type(&schema.schema_type) else { return Ok(()) };
-        let found = match value {
+        let actual = match value {
             Value::Object(map) if expected == Type::Object => return self.map(schema, map, path),
             Value::String(text) if expected == Type::String => return self.text(schema, text, path),
             Value::Number(number) if matches!(expected, Type::Number | Type::Integer) => {
@@ -165,9 +165,9 @@ impl SchemaCheck<'_> {
                 return self.number(schema, number, path);
             }
             Value::Bool(_) if expected == Type::Boolean => return Ok(()),
-            found => found,
+            actual => actual,
         };
-        Err(wrong_type(path, type_name(&expected), found))
+        Err(wrong_type(path, type_name(&expected), actual))
     }
 
     fn map(&self, schema: &Object, map: &mut Map<String, Value>, path: &str) -> Result<(), SchemaFault> {
@@ -250,7 +250,7 @@ impl SchemaCheck<'_> {
 }
 
 /// Renames keys that differ from a property only in case, as Go does. If several keys then have the same name, the last
-/// one counts.
+/// one wins.
 fn fold_case(schema: &Object, map: &mut Map<String, Value>) {
     let is_foreign = |key: &String| !schema.properties.contains_key(key);
     if schema.properties.is_empty() || !map.keys().any(is_foreign) {
@@ -279,7 +279,7 @@ fn json_number(limit: &Number) -> Result<serde_json::Number, SchemaFault> {
     }
 }
 
-/// Returns the name of the required format if a text does not have it.
+/// Returns the name of the required format if a text does not match it.
 fn missed_format(text: &str, format: &SchemaFormat) -> Option<&'static str> {
     match format {
         SchemaFormat::KnownFormat(KnownFormat::Uuid) if text.parse::<uuid::Uuid>().is_err() => Some("uuid"),
@@ -290,7 +290,7 @@ fn missed_format(text: &str, format: &SchemaFormat) -> Option<&'static str> {
     }
 }
 
-/// Returns the type that is not null.
+/// Returns the type other than null.
 fn main_type(schema_type: &SchemaType) -> Option<Type> {
     match schema_type {
         SchemaType::Type(one) => Some(one.clone()),
@@ -299,12 +299,12 @@ fn main_type(schema_type: &SchemaType) -> Option<Type> {
     }
 }
 
-/// Joins two paths within a body. Either may be empty.
+/// Joins two paths within a body. Either path may be empty.
 pub(super) fn join(path: &str, step: &str) -> String {
     if path.is_empty() || step.is_empty() { format!("{path}{step}") } else { format!("{path}.{step}") }
 }
 
-/// Returns a path for messages.
+/// Formats a path for messages.
 pub(super) fn path_for_message(path: &str) -> &str {
     if path.is_empty() { "the value" } else { path }
 }
@@ -320,8 +320,8 @@ fn type_name(expected: &Type) -> &'static str {
     }
 }
 
-fn wrong_type(path: &str, expected: &str, found: &Value) -> SchemaFault {
-    let found = match found {
+fn wrong_type(path: &str, expected: &str, actual: &Value) -> SchemaFault {
+    let actual = match actual {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
@@ -329,11 +329,11 @@ fn wrong_type(path: &str, expected: &str, found: &Value) -> SchemaFault {
         Value::Array(_) => "an array",
         Value::Object(_) => "an object",
     };
-    let hint = match (expected, found) {
+    let hint = match (expected, actual) {
         ("a string", "a number") => "; quote it: YAML tools read some unquoted values as numbers",
         _ => "",
     };
-    SchemaFault::Form(format!("{} must be {expected}, not {found}{hint}", path_for_message(path)))
+    SchemaFault::Form(format!("{} must be {expected}, not {actual}{hint}", path_for_message(path)))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The access to operations in the OpenAPI document: the kinds of token, and the kinds that each operation accepts.
+//! Security schemes in the OpenAPI document: the kinds of token, and the kinds that each operation accepts.
 
 use axum::http::Method;
 use utoipa::openapi::path::Operation;
@@ -8,7 +8,7 @@ use utoipa::openapi::{Components, OpenApi, PathItem};
 use crate::api::auth::{IdSource, RouteAccess};
 use crate::auth::AuthKind;
 
-/// Adds the access rules of `routes` to the operations of a document. Routes that the document lacks are skipped.
+/// Adds the access rules of `routes` to the operations of a document. Routes missing from the document are skipped.
 pub fn add_access(document: &mut OpenApi, routes: &[RouteAccess]) {
     let components = document.components.get_or_insert_with(Components::default);
     for kind in AuthKind::ALL {
@@ -22,13 +22,13 @@ pub fn add_access(document: &mut OpenApi, routes: &[RouteAccess]) {
     }
 }
 
-/// Returns the tokens that a route accepts. An empty requirement stands for a token in the path, for which OpenAPI has
+/// Returns the tokens that a route accepts. An empty requirement represents a token in the path, for which OpenAPI has
 /// no scheme.
 fn alternatives(route: &RouteAccess) -> Vec<SecurityRequirement> {
     let has_token_in_path = route.ids.iter().any(|id| matches!(id, IdSource::PathToken(..)));
     let in_path = has_token_in_path.then(SecurityRequirement::default);
-    let named = route.tokens.iter().map(|kind| SecurityRequirement::new(scheme_name(*kind), [""; 0]));
-    named.chain(in_path).collect()
+    let in_headers = route.tokens.iter().map(|kind| SecurityRequirement::new(scheme_name(*kind), [""; 0]));
+    in_headers.chain(in_path).collect()
 }
 
 fn operation_mut<'a>(item: &'a mut PathItem, method: &Method) -> Option<&'a mut Operation> {
@@ -42,7 +42,7 @@ fn operation_mut<'a>(item: &'a mut PathItem, method: &Method) -> Option<&'a mut 
     }
 }
 
-/// Returns the name of a scheme. The Assisted Service has the same names, except for tickets.
+/// Returns the name of a security scheme. The Assisted Service uses the same names, except for tickets.
 fn scheme_name(kind: AuthKind) -> &'static str {
     match kind {
         AuthKind::User => "userAuth",

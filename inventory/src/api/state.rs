@@ -22,7 +22,7 @@ struct ApiParts {
 }
 
 impl ApiState {
-    /// Returns the state for an inventory, with the memory limits of this process.
+    /// Creates the state for an inventory, with the memory limits of this process.
     #[must_use]
     pub fn new(inventory: Inventory) -> Self {
         let memory = AvailableMemory::from_process();
@@ -31,23 +31,23 @@ impl ApiState {
         Self(Arc::new(ApiParts { inventory, large_bodies, uploads, work_room }))
     }
 
-    /// Returns the inventory.
+    /// Returns the inventory that the routes operate on.
     #[must_use]
     pub fn inventory(&self) -> &Inventory {
         &self.0.inventory
     }
 
-    /// Returns the memory limit for bodies that are read whole.
+    /// Returns the memory limit for bodies read as a whole.
     pub(crate) fn large_bodies(&self) -> &LargeBodies {
         &self.0.large_bodies
     }
 
-    /// Returns the memory limit for bodies that are streamed to the file store.
+    /// Returns the memory limit for bodies streamed to the file store.
     pub(crate) fn uploads(&self) -> &LargeBodies {
         &self.0.uploads
     }
 
-    /// Returns the memory limit for the work on bodies that were read whole.
+    /// Returns the memory limit for the work on completely received bodies.
     pub(crate) fn work_room(&self) -> &WorkRoom {
         &self.0.work_room
     }

@@ -1,8 +1,8 @@
-//! The memory limit for the work on large bodies: parsing them, and what the operation makes of them.
+//! The memory limit for the work on large bodies: parsing them, and the data that the operation creates from them.
 //!
 //! A parsed body takes several times the memory of its text, and the operation copies parts of it. The memory is
-//! reserved once a body has arrived, so that a slow client holds only what it sent, and released once the response is
-//! built.
+//! reserved after the whole body has arrived, so that a slow client holds only the bytes that it sent. It is released
+//! after the response is built.
 
 use std::hint::black_box;
 use std::sync::{Arc, OnceLock};
@@ -18,18 +18,18 @@ use super::large::{JsonContent, PIECE, ReceivedBody, SMALL};
 use super::memory_limit::AvailableMemory;
 use crate::error::Error;
 
-/// The memory for all large bodies in work. The costliest body needs all of it.
+/// Number of bytes for the work on all large bodies. The body with the highest cost needs all of them.
 const ROOM: usize = 512 << 20;
-/// The part of the available memory that the limit may be.
+/// The limit is at most the available memory divided by this number.
 const PART: u64 = 2;
-/// How long a body waits for others, at most.
+/// Maximum time that a body waits for other bodies.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The memory for one body that is returned to the system afterwards.
+/// Minimum cost of a body, in bytes, for which memory is returned to the system after the work.
 const MUCH: usize = 16 << 20;
-/// Address space that must remain for everything else, if it is limited.
+/// Number of bytes of address space that must remain for all other purposes, if the address space is limited.
 const HEADROOM: usize = 64 << 20;
 
-/// The measured cost of a body in bytes: of each byte, each value and each object (`tests/cli/large_bodies.rs`).
+/// Measured memory cost of a body, in bytes: for each byte, value and object (`tests/cli/large_bodies.rs`).
 const COST_OF_BYTE: usize = 8;
 const COST_OF_VALUE: usize = 96;
 const COST_OF_OBJECT: usize = 384;
@@ -42,7 +42,8 @@ pub(crate) struct WorkRoom(Arc<Room>);
 struct Room {
     bytes: usize,
     pieces: Arc<Semaphore>,
-    /// The turn of large bodies: only one waits for memory at a time, so that smaller ones do not wait for all of them.
+    /// Taken by each large body. Only one large body waits for memory at a time, so that smaller bodies do not wait for
+    /// all of them.
     turn: Arc<Semaphore>,
     /// Whether allocations may fail.
     is_scarce: bool,
@@ -94,7 +95,7 @@ impl WorkRoom {
         Self(Arc::new(room))
     }
 
-    /// Reserves memory for a body. Waits until other requests release it.
+    /// Reserves memory for a body. Waits until other requests release enough memory.
     async fn reserve(&self, cost: usize) -> Result<WorkPermit, Error> {
         let Room { bytes, pieces, turn, is_scarce, patience, after_large } = &*self.0;
         let cost = cost.min(ROOM);
@@ -131,7 +132,7 @@ fn busy() -> Error {
 fn can_allocate(bytes: usize) -> bool {
     let mut probe = Vec::<u8>::new();
     let is_possible = probe.try_reserve_exact(bytes).is_ok();
-    // Without a use, the compiler may leave out the allocation.
+    // Without this use, the compiler may remove the allocation.
     black_box(&mut probe);
     is_possible
 }
@@ -160,7 +161,7 @@ impl RequestMemory {
         Some(memory)
     }
 
-    /// Returns the memory that is attached to a request.
+    /// Returns the memory attached to a request.
     pub(super) fn from_request(request: &Request) -> Self {
         request.extensions().get().cloned().unwrap_or_default()
     }
@@ -195,7 +196,7 @@ mod tests {
         let first = room.reserve(60 * MIB).await.unwrap();
         let (mut second, mut third) = (pin!(room.reserve(60 * MIB)), pin!(room.reserve(60 * MIB)));
         assert!(poll!(&mut second).is_pending() && poll!(&mut third).is_pending());
-        // A smaller one does not wait for those that wait.
+        // A smaller body does not wait for the waiting bodies.
         let small = room.reserve(30 * MIB).await.unwrap();
         drop(first);
         let second = second.await.unwrap();

@@ -1,13 +1,13 @@
-//! What the check of a token needs to know about the service, as a trait, so that it does not import the inventory.
+//! The service data that a token check needs, as a trait, so that the check does not depend on the inventory.
 
 use chrono::{DateTime, Utc};
 
 use crate::id::InfraEnvId;
 use crate::store::Records;
 
-/// The facts about the service that the check of a token reads.
+/// The service data that a token check reads.
 pub trait TokenFacts: Send + Sync {
-    /// Returns the records.
+    /// Returns the stored records, which the check searches for the token's infra-env or cluster.
     fn records(&self) -> &Records;
 
     /// Returns the current time.

@@ -17,14 +17,14 @@ use uuid::Uuid;
 
 use crate::Secret;
 
-/// Longest accepted text of a key. A key with its PEM lines has a few hundred bytes.
+/// Maximum length of the text of a key, in bytes. A key with its PEM lines is a few hundred bytes long.
 const MAX_TEXT: usize = 64 << 10;
 /// PEM labels of a private key: SEC 1 and PKCS #8.
 const PRIVATE_LABELS: [&str; 2] = ["EC PRIVATE KEY", "PRIVATE KEY"];
-/// PEM labels of a public key. The contents are the same. The Assisted Installer writes the first label.
+/// PEM labels of a public key. Both stand for the same content. The Assisted Installer writes the first label.
 const PUBLIC_LABELS: [&str; 2] = ["EC PUBLIC KEY", "PUBLIC KEY"];
 
-/// Why a key cannot be used. The texts do not contain the key.
+/// Why a key is unusable. The error texts do not contain the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -67,7 +67,7 @@ impl fmt::Display for KeyHalf {
     }
 }
 
-/// A key pair as text.
+/// A key pair in text form.
 #[derive(Clone, Debug)]
 pub struct KeyTexts {
     /// The private key, in PEM.
@@ -101,7 +101,7 @@ impl KeyTexts {
     }
 }
 
-/// The key pair of a service. Clones are the same pair.
+/// The key pair of a service. Clones share it.
 #[derive(Clone)]
 pub struct LocalKeys {
     id: Uuid,
@@ -116,7 +116,7 @@ impl fmt::Debug for LocalKeys {
 }
 
 impl LocalKeys {
-    /// Parses a private key: PEM, or base64 of PEM. The public key is derived from it. If `public` is set, it must
+    /// Parses a private key, in PEM or in base64 of PEM. The public key is derived from it. If `public` is set, it must
     /// belong to the private key.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ impl LocalKeys {
         })
     }
 
-    /// Returns the id of the pair, which does not reveal the private key.
+    /// Returns the id of the pair. The id does not reveal the private key.
     pub(crate) fn id(&self) -> Uuid {
         self.id
     }

@@ -1,10 +1,10 @@
-//! The kinds of tokens and what a token gives access to.
+//! The kinds of tokens, and the resources that a token grants access to.
 
 use std::fmt;
 
 use crate::id::{ClusterId, InfraEnvId};
 
-/// The kind of a token, which is the place in the request that carries it.
+/// The kind of a token. It determines which header or query parameter carries the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AuthKind {
     /// A user, or a program that acts for one: the header `Authorization`.
@@ -28,7 +28,7 @@ impl AuthKind {
     pub const ALL: [Self; 7] =
         [Self::User, Self::Agent, Self::Url, Self::Image, Self::ImageUrl, Self::Watcher, Self::Ticket];
 
-    /// Returns the name of the header or query parameter.
+    /// Returns the name of the header or query parameter that carries the token.
     #[must_use]
     pub fn place(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl fmt::Display for AuthKind {
     }
 }
 
-/// The resources that a token gives access to.
+/// The resources that a token grants access to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// All resources.

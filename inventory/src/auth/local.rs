@@ -1,4 +1,4 @@
-//! The policy `local`: tokens that this service signs itself.
+//! The policy `local`: the service accepts tokens signed with its own key.
 
 use std::fmt;
 use std::num::NonZero;
@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::id::InfraEnvId;
 use crate::store::{Key, Kind, Records};
 
-/// Limit of the cache of verified tokens, enough for one token per host of a large site.
+/// Maximum number of cached verified tokens. A large site has one token per host.
 const MAX_SEEN: NonZero<usize> = NonZero::new(8192).unwrap();
 
 /// Checks tokens with one key pair. Clones share the key pair and the cache.
@@ -27,7 +27,7 @@ pub struct LocalPolicy(Arc<LocalPolicyParts>);
 
 struct LocalPolicyParts {
     keys: LocalKeys,
-    /// Verified tokens by their SHA-256 digest. The time of a lookup reveals nothing about a cached token.
+    /// Verified tokens by their SHA-256 digest. The duration of a lookup reveals nothing about a cached token.
     seen: Mutex<LruCache<[u8; 32], Verified>>,
 }
 
@@ -38,13 +38,13 @@ impl fmt::Debug for LocalPolicy {
 }
 
 impl LocalPolicy {
-    /// Returns a policy for a key pair.
+    /// Creates a policy that checks tokens with a key pair.
     #[must_use]
     pub fn new(keys: LocalKeys) -> Self {
         Self(Arc::new(LocalPolicyParts { keys, seen: Mutex::new(LruCache::new(MAX_SEEN)) }))
     }
 
-    /// Returns the key pair.
+    /// Returns the key pair that signs and verifies the tokens.
     #[must_use]
     pub fn keys(&self) -> &LocalKeys {
         &self.0.keys
@@ -61,8 +61,9 @@ impl LocalPolicy {
         let grant = self.verify(token, facts.now());
         match (kind, grant.map_err(|error| unauthenticated(error.to_string()))?) {
             (AuthKind::User, Grant::User) | (AuthKind::Ticket, Grant::Ticket) => Ok(Scope::Everything),
-            // Agents poll often. The cache notices within a second if another replica removes the infra-env, and no
-            // operation of an agent succeeds without its host, which is removed before.
+            // Agents poll often, so the database is not queried. The cache notices within a second that another replica
+            // removed the infra-env. In addition, no operation of an agent succeeds without its host, which is removed
+            // earlier.
             (AuthKind::Agent, Grant::InfraEnv(id)) if facts.is_known_infra_env(id) => Ok(Scope::InfraEnv(id)),
             (AuthKind::Agent | AuthKind::Url, Grant::InfraEnv(id)) => {
                 require_exists(facts.records(), Kind::InfraEnv, id.0).await?;
@@ -76,35 +77,36 @@ impl LocalPolicy {
         }
     }
 
-    /// Returns `true` if the token is valid at `now` and was made for this infra-env.
+    /// Returns `true` if the token is valid at `now` and was issued for this infra-env.
     pub(crate) fn is_for_infra_env(&self, now: DateTime<Utc>, infra_env: InfraEnvId, token: &str) -> bool {
         self.verify(token, now) == Ok(Grant::InfraEnv(infra_env))
     }
 
     fn verify(&self, token: &str, now: DateTime<Utc>) -> Result<Grant, TokenError> {
         let digest: [u8; 32] = Sha256::digest(token).into();
-        let seen = self.with_verified_tokens(|seen| seen.get(&digest).copied());
-        if let Some(verified) = seen {
+        let cached = self.with_verified_tokens(|cache| cache.get(&digest).copied());
+        if let Some(verified) = cached {
             if verified.is_over(now) {
-                self.with_verified_tokens(|seen| seen.pop(&digest));
+                self.with_verified_tokens(|cache| cache.pop(&digest));
                 return Err(TokenError::Expired);
             }
             return Ok(verified.grant);
         }
         let verified = self.0.keys.verify(token, now)?;
-        self.with_verified_tokens(|seen| seen.put(digest, verified));
+        self.with_verified_tokens(|cache| cache.put(digest, verified));
         Ok(verified.grant)
     }
 
     fn with_verified_tokens<T>(&self, use_it: impl FnOnce(&mut LruCache<[u8; 32], Verified>) -> T) -> T {
-        let mut seen = self.0.seen.lock().unwrap_or_else(|poisoned| {
-            // The map decides access, and a panic may have left it half-changed. Its tokens are verified again.
-            let mut seen = poisoned.into_inner();
-            *seen = LruCache::new(MAX_SEEN);
+        let mut cache = self.0.seen.lock().unwrap_or_else(|poisoned| {
+            // The map decides access, and a panic may have left it inconsistent. After the reset, its tokens are
+            // verified again.
+            let mut cache = poisoned.into_inner();
+            *cache = LruCache::new(MAX_SEEN);
             self.0.seen.clear_poison();
-            seen
+            cache
         });
-        use_it(&mut seen)
+        use_it(&mut cache)
     }
 }
 
@@ -116,7 +118,7 @@ fn without_scheme(token: &str) -> &str {
     }
 }
 
-/// Returns an error if the resource that a token was made for does not exist. The database is asked, so that all
+/// Returns an error if the infra-env or cluster of a token does not exist. The check queries the database, so that all
 /// replicas refuse the token as soon as the infra-env or cluster is removed.
 async fn require_exists(records: &Records, kind: Kind, id: Uuid) -> Result<(), Error> {
     let key = Key { kind, parent: None, id };
@@ -146,14 +148,14 @@ mod tests {
         let token = policy.keys().user_token(now, None).unwrap();
         let verified = policy.keys().verify(token.reveal(), now).unwrap();
         let half_changed = catch_unwind(AssertUnwindSafe(|| {
-            policy.with_verified_tokens(|seen| {
-                seen.put(Sha256::digest("forged").into(), verified);
+            policy.with_verified_tokens(|cache| {
+                cache.put(Sha256::digest("forged").into(), verified);
                 panic!("half-changed");
             })
         }));
         assert!(half_changed.is_err());
         assert_eq!(policy.verify("forged", now), Err(TokenError::Malformed));
         assert_eq!(policy.verify(token.reveal(), now), Ok(Grant::User));
-        policy.with_verified_tokens(|seen| assert_eq!(seen.len(), 1));
+        policy.with_verified_tokens(|cache| assert_eq!(cache.len(), 1));
     }
 }

@@ -1,7 +1,7 @@
 //! Authentication and authorisation.
 //!
 //! A [`Policy`] verifies a token and returns its [`Scope`]. [`Named`] checks that the resources of a request are within
-//! it. `api::auth` reads both from requests.
+//! this scope. `api::auth` reads tokens and resources from requests.
 
 mod facts;
 mod keys;

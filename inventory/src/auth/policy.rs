@@ -1,4 +1,4 @@
-//! The authentication policy.
+//! The authentication policy: no tokens, or tokens signed by this service.
 
 use std::fmt;
 
@@ -13,12 +13,12 @@ use crate::Secret;
 use crate::error::Error;
 use crate::id::InfraEnvId;
 
-/// The authentication policy. It has no default.
+/// The authentication policy. There is no default.
 #[derive(Clone, Debug)]
 pub enum Policy {
     /// No authentication: any client may do everything.
     Open,
-    /// Tokens that are signed with the key pair of this service.
+    /// Requests need tokens signed with the key pair of this service.
     Local(LocalPolicy),
 }
 
@@ -64,8 +64,8 @@ impl Policy {
         }
     }
 
-    /// Returns a token for the URLs and hosts of an infra-env. It is empty under [`Policy::Open`]. Each call returns
-    /// another token, and all of them are valid.
+    /// Returns a token for the URLs and hosts of an infra-env. It is empty under [`Policy::Open`]. Each call returns a
+    /// different token, and all of them are valid.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl Policy {
         }
     }
 
-    /// Returns a ticket for the stream of changes, made at `now`. It is empty under [`Policy::Open`].
+    /// Returns a ticket for the stream of changes, issued at `now`. It is empty under [`Policy::Open`].
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl Policy {
         }
     }
 
-    /// Returns `true` if the token is valid at `now` and [`url_token`](Self::url_token) could return it for the
+    /// Returns `true` if the token is valid at `now` and [`url_token`](Self::url_token) could have returned it for this
     /// infra-env.
     pub fn takes_url_token(&self, now: DateTime<Utc>, infra_env: InfraEnvId, token: &Secret) -> bool {
         match self {
@@ -117,7 +117,7 @@ impl Policy {
     /// # Errors
     ///
     /// Returns an error if the token is invalid or of another kind, if its infra-env or cluster does not exist, or if
-    /// the database does not answer.
+    /// the database does not respond.
     pub async fn judge(
         &self,
         facts: &impl TokenFacts,

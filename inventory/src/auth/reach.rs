@@ -1,8 +1,8 @@
-//! Checks that a token gives access to the resources that a request names.
+//! Checks that a token grants access to the resources that a request names.
 //!
-//! A token in a URL gives access only to the resource that it was made for. The same token in an agent's header also
-//! gives access to the clusters of its infra-env and of that infra-env's hosts, and to the other hosts of these
-//! clusters: during an installation, one host reports the progress of others.
+//! A token in a URL grants access only to the resource that it was issued for. In an agent's header, the same token
+//! also grants access to the clusters of its infra-env and of that infra-env's hosts, and to the other hosts of these
+//! clusters: during an installation, one host reports the progress of other hosts.
 
 use std::collections::BTreeSet;
 
@@ -12,23 +12,23 @@ use crate::error::Error;
 use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::store::{Filter, Key, Kind, Records};
 
-/// Maximum number of hosts that one request may name with a token of an infra-env or cluster. Each host may cost a lookup.
+/// Maximum number of hosts in one request with a token of an infra-env or cluster. Each host may require a lookup.
 const MAX_HOSTS: usize = 1000;
 
 /// The resources that a request names. Each of them must be within the scope of the caller's token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named {
-    /// The infra-env.
+    /// The infra-env, if the request names one.
     pub infra_env: Option<InfraEnvId>,
-    /// The cluster.
+    /// The cluster, if the request names one.
     pub cluster: Option<ClusterId>,
-    /// The hosts.
+    /// The hosts. Empty if the request names no host.
     pub hosts: Vec<HostId>,
 }
 
 impl Named {
-    /// Returns `true` if the token gives access to every named resource. A request that names none is about the whole
-    /// service, which only a user's token gives access to.
+    /// Returns `true` if the token grants access to every named resource. A request that names no resource concerns the
+    /// whole service and requires a user's token.
     pub(crate) async fn is_within(
         &self,
         kind: AuthKind,
@@ -36,8 +36,8 @@ impl Named {
         records: &Records,
     ) -> Result<bool, Error> {
         if scope != Scope::Everything && self.hosts.len() > MAX_HOSTS {
-            let named = self.hosts.len();
-            return Err(Error::invalid(format!("the request names {named} hosts (limit {MAX_HOSTS})")));
+            let host_count = self.hosts.len();
+            return Err(Error::invalid(format!("the request names {host_count} hosts (limit {MAX_HOSTS})")));
         }
         match (scope, kind) {
             (Scope::Everything, _) => Ok(true),
@@ -86,10 +86,10 @@ impl Named {
         if self.hosts.is_empty() {
             return Ok(true);
         }
-        let found = records.store().hosts_in_cluster(cluster, &self.hosts).await;
-        let found = found.map_err(|error| unavailable(&error))?;
-        let found: BTreeSet<_> = found.into_iter().map(|key| key.id).collect();
-        Ok(self.hosts.iter().all(|host| found.contains(&host.0)))
+        let existing = records.store().hosts_in_cluster(cluster, &self.hosts).await;
+        let existing = existing.map_err(|error| unavailable(&error))?;
+        let existing: BTreeSet<_> = existing.into_iter().map(|key| key.id).collect();
+        Ok(self.hosts.iter().all(|host| existing.contains(&host.0)))
     }
 
     /// Returns `true` if an agent of the infra-env may access everything named.
@@ -104,7 +104,7 @@ impl Named {
             return Ok(false);
         }
         match (self.infra_env, self.cluster) {
-            // The operation checks that the host exists: its error names the host.
+            // The operation checks that the host exists, because its error names the host.
             (Some(infra_env), _) if infra_env == own => Ok(true),
             (Some(infra_env), _) => {
                 for host in &self.hosts {
@@ -148,7 +148,7 @@ impl Named {
 
 /// Returns `true` if the cluster exists, and the infra-env or any of its hosts is part of it.
 async fn is_in_cluster(records: &Records, infra_env: InfraEnvId, cluster: ClusterId) -> Result<bool, Error> {
-    // An infra-env keeps the id of a deleted cluster.
+    // An infra-env keeps the id of its cluster after the cluster is deleted.
     let key = Key { kind: Kind::Cluster, parent: None, id: cluster.0 };
     if !records.store().exists(key).await.map_err(|error| unavailable(&error))? {
         return Ok(false);

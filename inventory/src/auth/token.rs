@@ -1,11 +1,12 @@
-//! Makes and verifies tokens.
+//! Creates and verifies tokens.
 //!
-//! A token is a JWT, signed with ES256. A token for agents and URLs has one claim, `infra_env_id` or `cluster_id`. A
+//! A token is a JWT signed with ES256. A token for agents and URLs has one claim, `infra_env_id` or `cluster_id`. A
 //! token for users has `"auth_scheme": "userAuth"`, a ticket for the stream of changes `"auth_scheme": "ticket"`. A
-//! ticket has an expiry time, `exp`. Any other token may have one; tokens in URLs and images have none.
+//! ticket has an expiry time, `exp`. Other tokens may have one, but tokens in URLs and images have none.
 //!
-//! Tokens of users and tickets also have the time when they were made, as `iat` and `nbf`. Tokens in URLs do not: the
-//! Assisted Service makes them with one claim, and image URLs must fit in the 255 characters that some BMCs accept.
+//! Tokens of users and tickets also contain the time when they were issued, as `iat` and `nbf`. Tokens in URLs do not:
+//! the Assisted Service creates them with one claim, and image URLs must fit in the 255 characters that some BMCs
+//! accept.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use jsonwebtoken::{Algorithm, Header, Validation, decode, decode_header, encode};
@@ -15,9 +16,9 @@ use super::keys::{KeyError, LocalKeys};
 use crate::Secret;
 use crate::id::{ClusterId, InfraEnvId};
 
-/// Longest token that is accepted. Tokens of this service have about 200 bytes.
+/// Maximum length of an accepted token, in bytes. Tokens of this service are about 200 bytes long.
 const MAX_TOKEN: usize = 4 << 10;
-/// Maximum time by which the clock of a machine that makes tokens may be ahead of this machine's.
+/// Maximum time by which the clock of a machine that issues tokens may be ahead of this machine's clock.
 const MAX_CLOCK_SKEW: TimeDelta = TimeDelta::seconds(60);
 /// Value of `auth_scheme` in tokens of users.
 const USER_SCHEME: &str = "userAuth";
@@ -41,14 +42,14 @@ struct Claims {
 }
 
 impl Claims {
-    /// Returns the claims of a token that is made at `now`.
+    /// Returns the claims of a token issued at `now`.
     fn of_scheme(scheme: &str, now: DateTime<Utc>) -> Self {
         let now = Some(now.timestamp());
         Self { auth_scheme: Some(scheme.to_owned()), iat: now, nbf: now, ..Self::default() }
     }
 }
 
-/// The resource that a token gives access to.
+/// The resource that a token grants access to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Grant {
     User,
@@ -71,7 +72,7 @@ impl Verified {
     }
 }
 
-/// Why a token is invalid. Clients see these texts, so they contain nothing of the token.
+/// Why a token is invalid. Clients receive these texts, so the texts contain no part of the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TokenError {
     #[error("the token is not a valid ES256 JWT")]
@@ -127,7 +128,7 @@ impl LocalKeys {
     }
 
     fn sign(&self, claims: &Claims) -> Result<Secret, KeyError> {
-        // Without `typ`, which is optional, an image URL with a token and a revision fits into 255 characters.
+        // The optional `typ` is omitted, so that an image URL with a token and a revision fits into 255 characters.
         let header = Header { typ: None, ..Header::new(Algorithm::ES256) };
         let token = encode(&header, claims, &self.signing);
         token.map(Secret::new).map_err(|error| {
@@ -150,7 +151,7 @@ impl LocalKeys {
         let claims =
             decode::<Claims>(token, &self.verifying, &rules).map_err(|error| match error.kind() {
                 ErrorKind::InvalidSignature => TokenError::Signature,
-                // Any audience is another one: this service has no name.
+                // Every audience is wrong, because this service has no name.
                 ErrorKind::InvalidAudience => TokenError::Audience,
                 ErrorKind::Json(_) => TokenError::Claims,
                 _ => TokenError::Malformed,
@@ -212,12 +213,13 @@ mod tests {
         assert_eq!(payload(&token), json!({"cluster_id": cluster}));
         assert_eq!(keys.verify(token.reveal(), now).unwrap().grant, Grant::Cluster(cluster));
         let token = keys.user_token(now, None).unwrap();
-        let made = now.timestamp();
-        assert_eq!(payload(&token), json!({"auth_scheme": "userAuth", "iat": made, "nbf": made}));
+        let issued_at = now.timestamp();
+        assert_eq!(payload(&token), json!({"auth_scheme": "userAuth", "iat": issued_at, "nbf": issued_at}));
         assert_eq!(keys.verify(token.reveal(), now).unwrap().grant, Grant::User);
         let end = now + chrono::TimeDelta::seconds(60);
         let token = keys.ticket(now, end).unwrap();
-        let claims = json!({"auth_scheme": "ticket", "iat": made, "nbf": made, "exp": end.timestamp()});
+        let claims =
+            json!({"auth_scheme": "ticket", "iat": issued_at, "nbf": issued_at, "exp": end.timestamp()});
         assert_eq!(payload(&token), claims);
         assert_eq!(keys.verify(token.reveal(), now).unwrap().grant, Grant::Ticket);
         // An image URL with a base URL of usual length then has at most 255 characters.

@@ -1,4 +1,4 @@
-//! One attempt at a job, with a time limit and a visible failure.
+//! One attempt at a job: its time limit, its progress, and the event if the job fails for good.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -20,26 +20,26 @@ use crate::store::{
     Change, ChangeKind, FeedEvent, FeedReader, Filter, Key, Kind, ReadSet, Reader as _, StoreError, Stored,
 };
 
-/// Minimum pause between two writes of the progress, and before the first one.
+/// Minimum pause between two writes of the progress, and before the first write.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The end of an attempt.
+/// The result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobOutcome {
     /// The work is done.
     Done,
-    /// The attempt failed; there will be another one.
+    /// The attempt failed. The job will be retried.
     WillRetry,
-    /// The last attempt failed. An event reports it.
+    /// The last attempt failed. An event reports the failure.
     GivenUp,
-    /// No attempt began, because a job with the same exclusive key is running.
+    /// No attempt started, because a job with the same exclusive key is running.
     Waiting,
-    /// There is nothing to do: the job was cancelled or given up before, or another worker runs it.
+    /// There is no work: the job was cancelled or given up earlier, or another worker runs it.
     Gone,
 }
 
 impl Inventory {
-    /// Makes one attempt at a job. It continues even if the caller is dropped.
+    /// Runs one attempt at a job. The attempt continues even if the caller is dropped.
     pub fn run_job(&self, id: Uuid) -> BoxFuture<'_, JobOutcome> {
         Box::pin(async move {
             match tokio::spawn(attempt_job(self.clone(), id)).await {
@@ -53,7 +53,6 @@ impl Inventory {
     }
 }
 
-/// Makes one attempt at a job.
 pub(super) async fn attempt_job(inventory: Inventory, id: Uuid) -> JobOutcome {
     let result = async {
         match Attempt::begin(&inventory, id).await? {
@@ -70,7 +69,7 @@ pub(super) async fn attempt_job(inventory: Inventory, id: Uuid) -> JobOutcome {
     })
 }
 
-/// Returns all jobs that can be read. A damaged one must not stop the others.
+/// Returns all readable jobs. A damaged job must not block the others.
 pub(super) async fn read_jobs(inventory: &Inventory) -> Result<Vec<JobRecord>, Error> {
     let mut jobs = Vec::new();
     let mut stored = inventory.records().stream::<JobRecord>(Filter::all(Kind::Job));
@@ -86,18 +85,18 @@ pub(super) async fn read_jobs(inventory: &Inventory) -> Result<Vec<JobRecord>, E
     Ok(jobs)
 }
 
-/// An attempt that has begun.
+/// A started attempt.
 struct Attempt {
     inventory: Inventory,
     job: JobRecord,
     generation: i64,
     deadline: Instant,
-    /// Changes since before the attempt began.
+    /// Changes since a moment before the start of the attempt.
     changes: tokio::sync::Mutex<FeedReader>,
 }
 
 impl Attempt {
-    /// Begins an attempt. Returns the outcome instead if no attempt may begin.
+    /// Starts an attempt. Returns the outcome instead if no attempt can start.
     async fn begin(inventory: &Inventory, id: Uuid) -> Result<Result<Self, JobOutcome>, Error> {
         let changes = inventory.records().store().feed().subscribe();
         let begun = inventory.records().change(|reads| plan_beginning(inventory, reads, id)).await?;

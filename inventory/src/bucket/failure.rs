@@ -32,7 +32,7 @@ impl ServiceError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BucketFailure {
     /// The store could not be reached, or did not answer in time.
-    #[error("the object store does not answer: {reason}")]
+    #[error("the object store does not respond: {reason}")]
     Unavailable {
         /// The reason.
         reason: String,

@@ -126,7 +126,7 @@ impl From<FileError> for crate::Error {
             return Self::insufficient_storage("uploaded files");
         }
         if error.is_outage() {
-            let reason = "the storage of uploaded files does not answer; try again";
+            let reason = "the storage of uploaded files does not respond; try again";
             return Self::unavailable(reason);
         }
         if matches!(error, FileError::MissingBucket { .. }) {

@@ -207,7 +207,7 @@ impl From<StoreError> for Error {
             StoreError::Silent { .. }
             | StoreError::Unreachable { .. }
             | StoreError::Outage { .. }
-            | StoreError::Closed => Self::unavailable("the database does not answer; try again"),
+            | StoreError::Closed => Self::unavailable("the database does not respond; try again"),
             StoreError::ReadOnly { .. } => Self::unavailable("the database is read-only; try again"),
             StoreError::Locked { .. } => Self::unavailable("the database is locked; try again"),
             StoreError::Full { .. } => Self::insufficient_storage("the database"),

@@ -1,7 +1,8 @@
-//! Which tokens each route accepts.
+//! Access rules: the tokens that each route accepts.
 //!
-//! Every route is registered with a [`RouteAccess`]. For an operation of the API, it follows from the type of the
-//! handler's first argument, a [`Caller`]: a handler without one cannot be registered. `docs/auth.md` lists all routes.
+//! Every route is registered with a [`RouteAccess`]. For an API operation, the rule is derived from the type of the
+//! handler's first argument, a [`Caller`]. A handler without a caller cannot be registered. `docs/auth.md` lists all
+//! routes.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -26,31 +27,31 @@ use crate::auth::AuthKind;
 /// The access rule of one route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteAccess {
-    /// The method. A GET route also answers HEAD.
+    /// The method. A GET route also serves HEAD requests.
     pub method: Method,
     /// The path, with parameter names in braces.
     pub path: String,
     /// The kinds of token that the route accepts.
     pub tokens: &'static [AuthKind],
-    /// The ids that a token is checked against.
+    /// The parts of the request that contain the ids. The token must grant access to these ids.
     pub ids: &'static [IdSource],
 }
 
 impl RouteAccess {
-    /// Returns the rule of a GET route that needs no token.
+    /// Returns the rule of a GET route that requires no token.
     #[must_use]
     pub fn open(path: &str) -> Self {
         Self { method: Method::GET, path: path.to_owned(), tokens: &[], ids: &[] }
     }
 
-    /// Returns the rule of a GET route for images of an infra-env.
+    /// Returns the rule of a GET route that serves images of an infra-env.
     #[must_use]
     pub fn image(path: &str, tokens: &'static [AuthKind], ids: &'static [IdSource]) -> Self {
         Self { method: Method::GET, path: path.to_owned(), tokens, ids }
     }
 }
 
-/// Writes a row of the table in `docs/auth.md`.
+/// Formats a row of the table in `docs/auth.md`.
 impl fmt::Display for RouteAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |texts: Vec<String>, none: &str| {
@@ -78,7 +79,7 @@ impl fmt::Display for IdSource {
     }
 }
 
-/// Routes with their access rules.
+/// Routes together with their access rules.
 #[derive(Debug)]
 pub struct GuardedRouter<S = ()> {
     router: Router<S>,
@@ -92,7 +93,7 @@ impl<S: Clone + Send + Sync + 'static> Default for GuardedRouter<S> {
 }
 
 impl<S: Clone + Send + Sync + 'static> GuardedRouter<S> {
-    /// Returns a router without routes.
+    /// Creates a router without routes.
     pub fn new() -> Self {
         Self { router: Router::new(), access: Vec::new() }
     }
@@ -111,8 +112,9 @@ impl<S: Clone + Send + Sync + 'static> GuardedRouter<S> {
         self
     }
 
-    /// Puts a layer around each route that was added before, and around the refusals of other requests. A tuple of layers
-    /// costs less than a call for each of them: the router clones its routes once for each call and request.
+    /// Wraps a layer around each route added so far, and around the refusals of other requests. One call with a tuple
+    /// of layers is cheaper than several calls, because each call makes the router clone its routes once more per
+    /// request.
     pub fn layer<L>(self, layer: L) -> Self
     where
         L: Layer<Route> + Clone + Send + Sync + 'static,
@@ -123,23 +125,23 @@ impl<S: Clone + Send + Sync + 'static> GuardedRouter<S> {
         Self { router: self.router.layer(layer), access: self.access }
     }
 
-    /// Sets the handler of requests whose method a route does not have.
+    /// Sets the handler of requests whose method is not supported by their route.
     pub fn method_not_allowed_fallback<H: Handler<T, S>, T: 'static>(self, handler: H) -> Self {
         Self { router: self.router.method_not_allowed_fallback(handler), access: self.access }
     }
 
-    /// Refuses requests whose method a path does not have. The error lists the methods that it has.
+    /// Refuses methods that a path does not support. The error lists the supported methods.
     ///
     /// # Panics
     ///
-    /// A second call panics, and so does a merge if both routers have a path and refuse other methods.
+    /// A second call panics. A merge panics if both routers refuse other methods of the same path.
     pub fn refuse_other_methods(mut self) -> Self {
         for (path, allowed) in allowed_methods(&self.access) {
             let refuse = async move |method: Method| {
                 let message = format!("method {method} is not allowed, but [{allowed}] are");
                 ([(header::ALLOW, allowed)], ApiError::infra_error(StatusCode::METHOD_NOT_ALLOWED, message))
             };
-            // Under `any`, axum does not add `Allow` itself. It would add it to the refusals of layers too.
+            // With `any`, axum does not add `Allow` itself. Otherwise, it would also add `Allow` to refusals by layers.
             self.router = self.router.route(&path, any(refuse));
         }
         self
@@ -162,13 +164,13 @@ impl<S: Clone + Send + Sync + 'static> GuardedRouter<S> {
         GuardedRouter { router: self.router.with_state(state), access: self.access }
     }
 
-    /// Returns the router and the access rules, which can then no longer change together.
+    /// Returns the router and the access rules. From then on, they are changed separately.
     pub fn into_parts(self) -> (Router<S>, Vec<RouteAccess>) {
         (self.router, self.access)
     }
 }
 
-/// Returns the methods of each path in the format of `Allow`.
+/// Returns the methods of each path, in the format of the header `Allow`.
 fn allowed_methods(access: &[RouteAccess]) -> BTreeMap<String, String> {
     let mut allowed: BTreeMap<String, String> = BTreeMap::new();
     for RouteAccess { method, path, .. } in access {
@@ -181,7 +183,7 @@ fn allowed_methods(access: &[RouteAccess]) -> BTreeMap<String, String> {
     allowed
 }
 
-/// The operations of the API: routes, OpenAPI document and access rules.
+/// The operations of the API, with their routes, OpenAPI document and access rules.
 pub struct Operations {
     pub(crate) router: OpenApiRouter<ApiState>,
     access: Vec<RouteAccess>,
@@ -194,7 +196,7 @@ impl fmt::Debug for Operations {
 }
 
 impl Operations {
-    /// Returns an empty set of operations. `document` describes the API as a whole.
+    /// Creates an empty set of operations. `document` describes the API as a whole.
     pub fn new(document: utoipa::openapi::OpenApi) -> Self {
         Self { router: OpenApiRouter::with_openapi(document), access: Vec::new() }
     }
@@ -215,7 +217,7 @@ impl Operations {
         &self.access
     }
 
-    /// Adds an operation.
+    /// Adds an operation to the routes, the OpenAPI document and the access rules.
     #[must_use]
     pub fn with(mut self, operation: Operation) -> Self {
         let (schemas, paths, handler) = operation.routes;
@@ -226,7 +228,7 @@ impl Operations {
                 let (tokens, ids) = operation.guard;
                 self.access.push(RouteAccess { method, path: path.clone(), tokens, ids });
             }
-            // The route has the whole path: a nested router would rewrite the URL of each request.
+            // The route contains the whole path, because a nested router would rewrite the URL of each request.
             self.router = self.router.route(&format!("{}{path}", Settings::API), handler.clone());
         }
         let components = ComponentsBuilder::new().schemas_from_iter(schemas).build();
@@ -247,10 +249,10 @@ fn methods(item: &utoipa::openapi::PathItem) -> Vec<Method> {
     all.into_iter().filter(|(operation, _)| operation.is_some()).map(|(_, method)| method).collect()
 }
 
-/// The kinds of token that a handler accepts, and the ids that they are checked against.
+/// The kinds of token that a handler accepts, and the ids that the token must grant access to.
 type Guard = (&'static [AuthKind], &'static [IdSource]);
 
-/// An operation of the API, made from a handler.
+/// An operation of the API, created from its handler.
 pub struct Operation {
     routes: UtoipaMethodRouter<ApiState>,
     guard: Guard,
@@ -263,18 +265,18 @@ impl fmt::Debug for Operation {
 }
 
 impl Operation {
-    /// Returns an operation with the access rule that its handler declares.
+    /// Creates an operation with the access rule that its handler declares.
     pub fn new<M, H: Guarded<M>>(routes: UtoipaMethodRouter<ApiState>, _: H) -> Self {
         Self { routes, guard: H::GUARD }
     }
 
-    /// Sets the limit of the request body, in bytes.
+    /// Sets the maximum size of the request body, in bytes.
     pub fn with_body_limit(self, bytes: usize) -> Self {
         Self { routes: UtoipaMethodRouterExt::layer(self.routes, DefaultBodyLimit::max(bytes)), ..self }
     }
 }
 
-/// Makes an [`Operation`] from a handler that has `utoipa::path`.
+/// Creates an [`Operation`] from a handler with the attribute `utoipa::path`.
 macro_rules! operation {
     ($handler:ident) => {
         $crate::api::auth::Operation::new(utoipa_axum::routes!($handler), $handler)
@@ -284,7 +286,7 @@ pub(crate) use operation;
 
 /// A handler whose first argument is a [`Caller`]. The parameter `M` distinguishes handlers by their arguments.
 ///
-/// A handler without a caller declares neither tokens nor a target. It cannot be an operation:
+/// A handler without a caller declares neither tokens nor a target, so it cannot become an operation:
 ///
 /// ```compile_fail
 /// fn require_guard<M>(_: impl inventory::api::auth::Guarded<M>) {}

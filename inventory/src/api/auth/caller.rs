@@ -1,4 +1,4 @@
-//! The caller of an operation.
+//! The caller of an operation: the scope of its token, and the resources that its request names.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -13,9 +13,9 @@ use crate::api::{ApiState, Query};
 use crate::auth::{AuthKind, Named, Scope};
 use crate::error::Error;
 
-/// The kinds of token that an operation accepts, in the order in which they are tried.
+/// The kinds of token that an operation accepts, in the order in which the service tries them.
 pub trait AcceptedTokens: Send + Sync + 'static {
-    /// The kinds, in that order.
+    /// The accepted kinds, in the order in which the service tries them.
     const KINDS: &'static [AuthKind];
 }
 
@@ -54,10 +54,10 @@ callers! {
     Downloader: User, Url;
 }
 
-/// The caller of an operation, whose token gives access to the target of the operation.
+/// The caller of an operation. The caller's token grants access to the target of the operation.
 ///
-/// `A` is the kinds of token that the operation accepts. `T` is the target: the ids that the request names. An
-/// operation takes these ids only from here, so that it uses the ids that the token was checked against.
+/// `A` is the set of token kinds that the operation accepts. `T` is the target: the ids that the request names. An
+/// operation reads these ids only from here, so it uses exactly the ids that the token was checked against.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller<A, T> {
     /// The resources that the request names.
@@ -77,8 +77,8 @@ impl<A: AcceptedTokens, T: Target> FromRequestParts<ApiState> for Caller<A, T> {
         let (kind, scope) = authenticate(A::KINDS, (&parts.headers, &query), inventory).await?;
         let target = T::read(&Ids::of_request(parts, &query).await?)?;
         let caller = Self { target, scope, kind, accepts: PhantomData };
-        if let Some(named) = caller.target.named()
-            && !named.is_within(kind, scope, inventory.records()).await?
+        if let Some(resources) = caller.target.named()
+            && !resources.is_within(kind, scope, inventory.records()).await?
         {
             return Err(caller.out_of_scope());
         }
@@ -87,8 +87,8 @@ impl<A: AcceptedTokens, T: Target> FromRequestParts<ApiState> for Caller<A, T> {
 }
 
 impl<A, T> Caller<A, T> {
-    /// Returns the error for a token without access to the target. It is the same as for a resource that does not
-    /// exist.
+    /// Returns the error for a token without access to the target. A resource that does not exist causes the same
+    /// error.
     fn out_of_scope(&self) -> Error {
         tracing::info!(kind = %self.kind, scope = ?self.scope, "token does not grant access to the requested resource");
         Error::not_found("Object Not Found")
@@ -96,17 +96,17 @@ impl<A, T> Caller<A, T> {
 }
 
 impl<A> Caller<A, NamedInBody> {
-    /// Checks the resources that a body names.
+    /// Checks that the token grants access to the resources that a body names.
     ///
     /// # Errors
     ///
-    /// Returns an error if a resource is outside of the token's scope, or if a limited token names a host that does not
+    /// Returns an error if a resource is outside the token's scope, or if a limited token names a host that does not
     /// exist.
-    pub async fn require(&self, inventory: &Inventory, named: &Named) -> Result<(), Error> {
+    pub async fn require(&self, inventory: &Inventory, resources: &Named) -> Result<(), Error> {
         let records = inventory.records();
-        let is_within = named.is_within(self.kind, self.scope, records).await?;
-        // For ids in the path, the operation itself looks up the host. It uses ids in the body unchecked.
-        if is_within && (self.scope == Scope::Everything || named.has_its_hosts(records).await?) {
+        let is_within = resources.is_within(self.kind, self.scope, records).await?;
+        // For ids in the path, the operation itself looks up the host. It does not check ids in the body.
+        if is_within && (self.scope == Scope::Everything || resources.has_its_hosts(records).await?) {
             return Ok(());
         }
         Err(self.out_of_scope())
@@ -131,12 +131,11 @@ async fn authenticate(
     Err(last.unwrap_or_else(|| Error::unauthorized("unauthenticated for invalid credentials")))
 }
 
-/// Returns the token of a kind, if the request has one. Bytes that are not text are an invalid token, not a missing
-/// one.
+/// Returns the token of a kind, if the request has one. A token with bytes that are not text is invalid, not missing.
 fn token_of_kind<'a>(kind: AuthKind, headers: &'a HeaderMap, query: &'a Query) -> Option<Cow<'a, str>> {
-    let found = match kind {
+    let token = match kind {
         AuthKind::Url | AuthKind::ImageUrl | AuthKind::Ticket => query.text(kind.place()).map(Cow::Borrowed),
         _ => headers.get(kind.place()).map(|value| String::from_utf8_lossy(value.as_bytes())),
     };
-    found.filter(|token| !token.is_empty())
+    token.filter(|token| !token.is_empty())
 }

@@ -1,8 +1,8 @@
-//! The access of a request: its caller, the resources that it names, and the tokens that each route accepts.
+//! Access control of requests: the caller, the resources that a request names, and the tokens that each route accepts.
 //!
 //! The type of a handler's first argument, for example `Caller<User, ClusterId>`, declares which
-//! [kinds](crate::auth::AuthKind) of token the operation accepts and which ids a request names. The token is checked
-//! against these ids before the operation begins. `docs/auth.md` has the table of all routes.
+//! [kinds](crate::auth::AuthKind) of token the operation accepts and which ids its requests name. The token is checked
+//! against these ids before the operation begins. `docs/auth.md` contains the table of all routes.
 
 mod access;
 mod caller;

@@ -1,7 +1,7 @@
-//! The resources that a request names.
+//! The target of an operation: the resources that its request names.
 //!
-//! An operation declares its target in the type of its [`Caller`](super::Caller): which ids it reads, and from where.
-//! The operation uses only these ids, so no other part of a request can widen a token's access.
+//! An operation declares its target in the type of its [`Caller`](super::Caller): which ids it reads, and from which
+//! parts of the request. The operation uses only these ids, so no other part of a request can widen a token's access.
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
@@ -11,14 +11,14 @@ use crate::auth::{AuthKind, Named};
 use crate::error::Error;
 use crate::id::{ClusterId, HostId, HostKey, InfraEnvId, RecordId};
 
-/// Where a request carries an id.
+/// The part of a request that contains an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IdSource {
-    /// A parameter of the path.
+    /// A path parameter.
     Path(&'static str),
-    /// A parameter of the path that is a token of a kind, and names the infra-env that it was made for.
+    /// A path parameter that contains a token of this kind. The token names an infra-env.
     PathToken(&'static str, AuthKind),
-    /// A parameter of the query.
+    /// A query parameter.
     Query(&'static str),
     /// A field of the body.
     Body(&'static str),
@@ -36,22 +36,22 @@ impl IdSource {
 
 /// The target of an operation, read from its request before the operation begins.
 pub trait Target: Sized + Send + Sync + 'static {
-    /// The ids that a request names.
+    /// The sources of the ids that form the target.
     const IDS: &'static [IdSource];
 
-    /// Reads the target.
+    /// Reads the target from the parameters of a request.
     ///
     /// # Errors
     ///
     /// Returns an error if an id is missing or is not a UUID.
     fn read(ids: &Ids<'_>) -> Result<Self, Error>;
 
-    /// Returns the resources that the token must give access to. `None` if the body names them: the operation then
-    /// checks the token itself.
+    /// Returns the resources that the token must grant access to. `None`: the body names them, so the operation checks
+    /// the token itself.
     fn named(&self) -> Option<Named>;
 }
 
-/// The parameters of a request.
+/// The path and query parameters of a request.
 #[derive(Debug)]
 pub struct Ids<'a> {
     path: RawPathParams,
@@ -66,8 +66,8 @@ impl<'a> Ids<'a> {
     }
 
     fn in_path<I: RecordId>(&self) -> Result<I, Error> {
-        let found = self.path.iter().find(|(name, _)| *name == I::PARAMETER).map(|(_, text)| text);
-        let Some(text) = found else {
+        let parameter = self.path.iter().find(|(name, _)| *name == I::PARAMETER).map(|(_, text)| text);
+        let Some(text) = parameter else {
             return Err(Error::broken(format_args!("the route has no parameter {}", I::PARAMETER)));
         };
         match text.parse::<uuid::Uuid>() {
@@ -180,7 +180,7 @@ impl Target for ClusterLogs {
     }
 }
 
-/// The resources whose changes a client reads: an infra-env and its hosts, or all.
+/// The resources whose changes a client reads: an infra-env and its hosts, or all resources.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChangesOf(pub(crate) Option<InfraEnvId>);
 
@@ -219,7 +219,7 @@ impl Target for EventsOf {
     }
 }
 
-/// The body names the target of an event. The operation reads the body, then calls
+/// The target of an event, which only the body names. The operation reads the body, then calls
 /// [`Caller::require`](super::Caller::require).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NamedInBody;

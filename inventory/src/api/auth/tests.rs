@@ -1,4 +1,4 @@
-//! Valid and invalid tokens, against operations of every kind.
+//! Requests with valid and invalid tokens, to operations of every kind.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,8 @@ use crate::id::{ClusterId, HostId, HostKey, InfraEnvId};
 use crate::store::{Changes, Columns, Key, Kind, Outcome, Row, SqlStore, Step};
 use crate::{Inventory, ManualClock, Settings};
 
-/// Two infra-envs with one host each in the same cluster, a third with a host in no cluster, and another cluster.
+/// Two infra-envs with one host each in the same cluster, a third infra-env with a host in no cluster, and another
+/// cluster.
 struct Site {
     app: Router,
     inventory: Inventory,
@@ -156,7 +157,7 @@ impl Site {
             return (status, String::new());
         }
         let body: Value = serde_json::from_slice(&body).unwrap();
-        // Errors before an operation begins have `message`; the 404 that hides a resource has `reason`.
+        // An error before an operation begins has a `message`. The 404 that hides a resource has a `reason`.
         if status == 404 {
             assert_eq!((&body["code"], &body["kind"]), (&json!("404"), &json!("Error")), "{body}");
             (status, body["reason"].as_str().unwrap().to_owned())
@@ -255,7 +256,7 @@ fn hostile(site: &Site) -> Vec<(&'static str, String, &'static str)> {
 }
 
 #[tokio::test]
-async fn invalid_tokens_are_refused() {
+async fn rejects_invalid_tokens() {
     let site = Site::new().await;
     let line = format!("GET /infra-envs/{}", site.own);
     for (what, token, reason) in hostile(&site) {
@@ -307,7 +308,7 @@ async fn token_is_valid_only_in_its_own_header_or_parameter() {
 }
 
 #[tokio::test]
-async fn cached_token_expires_in_time() {
+async fn cached_token_expires_at_its_expiry_time() {
     let site = Site::new().await;
     let line = format!("GET /infra-envs/{}", site.own);
     let end = (Utc::now() + TimeDelta::hours(1)).timestamp();
@@ -324,8 +325,8 @@ async fn token_is_refused_after_its_resource_is_removed() {
     let site = Site::new().await;
     let line = format!("GET /infra-envs/{}", site.stranger);
     assert_eq!(site.as_agent(&line, site.stranger).await, 200);
-    let gone = Key { kind: Kind::InfraEnv, parent: None, id: site.stranger.0 };
-    apply(&site.inventory, vec![Step::Remove(gone, 1)]).await;
+    let infra_env = Key { kind: Kind::InfraEnv, parent: None, id: site.stranger.0 };
+    apply(&site.inventory, vec![Step::Remove(infra_env, 1)]).await;
     assert_eq!(site.as_agent(&line, site.stranger).await, 401);
     let line = format!("GET /clusters/{}", site.other_cluster);
     let token = site.keys.cluster_token(site.other_cluster).unwrap();
@@ -385,7 +386,7 @@ async fn agent_token_grants_access_to_its_cluster_and_hosts() {
         (format!("GET /infra-envs/{own}/hosts/{new}"), own, 200),
         (format!("POST /infra-envs/{mate}/hosts"), own, 404),
         (format!("GET /infra-envs/{mate}"), own, 404),
-        // A host of the same cluster, but no other host of that infra-env.
+        // The token grants access to a host of the same cluster, but not to the other hosts of that host's infra-env.
         (format!("GET /infra-envs/{mate}/hosts/{host}"), own, 200),
         (format!("GET /infra-envs/{own}/hosts/{host}"), mate, 200),
         (format!("GET /infra-envs/{mate}/hosts/{new}"), own, 404),

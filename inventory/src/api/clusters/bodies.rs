@@ -56,7 +56,7 @@ fn remove_response_fields(body: &mut Value) {
     for key in RESPONSE_ONLY {
         map.shift_remove(key);
     }
-    // The platform of a cluster that this service does not install may be unknown. GET shows it as an empty object.
+    // The platform of a cluster not installed by this service may be unknown. GET returns it as an empty object.
     if map.get("platform").and_then(Value::as_object).is_some_and(serde_json::Map::is_empty) {
         map.shift_remove("platform");
     }

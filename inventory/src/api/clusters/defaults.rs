@@ -1,4 +1,4 @@
-//! Defaults of new clusters, as the API shows them.
+//! Default settings of new clusters, as the API returns them.
 
 use assisted::cluster::ClusterDefaults;
 
@@ -7,10 +7,10 @@ use crate::cluster::Network;
 use crate::cluster::defaults::{pod_network, service_network};
 use rules::validation::host::hostname_valid::FORBIDDEN_HOSTNAMES;
 
-/// Hours without a change after which a cluster can be deleted. This service deletes no clusters.
+/// Number of hours without a change after which a cluster can be deleted. This service never deletes inactive clusters.
 const INACTIVE_HOURS: i64 = 480;
 
-/// Returns the defaults from the settings.
+/// Returns the default settings of new clusters.
 pub(super) fn cluster_defaults(settings: &Settings) -> ClusterDefaults {
     let (v4, v6) = (&settings.cluster_networks, &settings.cluster_networks_v6);
     let service = |networks| Network { cluster_id: None, cidr: service_network(networks) };

@@ -1,4 +1,4 @@
-//! The networks that the hosts of a cluster have addresses in.
+//! The networks in which the hosts of a cluster have addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,19 +7,19 @@ use assisted::cluster::HostNetwork;
 use crate::cluster::network_around;
 use crate::id::HostId;
 
-/// Maximum number of networks of one host in the response for a cluster. The report of an agent may have 70,000 addresses.
+/// Maximum number of networks of one host in the response for a cluster. An agent may report 70,000 addresses.
 const MAX_NETWORKS_OF_HOST: usize = 256;
 /// Maximum number of networks in the response for a cluster.
 const MAX_NETWORKS: usize = 1024;
-/// Maximum number of hosts of all networks in the response for a cluster; a host counts once for each of its networks.
-/// They take 1 MiB, and 2.5 MiB as JSON.
+/// Maximum total number of hosts in all networks of the response for a cluster. A host counts once for each of its
+/// networks. At this limit, the hosts take 1 MiB of memory, and 2.5 MiB as JSON.
 const MAX_NETWORK_HOSTS: usize = 64 << 10;
 
-/// The networks that hosts have addresses in. Networks and hosts beyond the limits are left out.
+/// The networks in which hosts have addresses. Networks and hosts beyond the limits are omitted.
 #[derive(Debug, Default)]
 pub(super) struct HostNetworks {
     by_cidr: BTreeMap<String, Vec<HostId>>,
-    /// The number of all hosts in `by_cidr`.
+    /// Total number of hosts in `by_cidr`.
     hosts: usize,
 }
 
@@ -42,11 +42,11 @@ impl HostNetworks {
         }
     }
 
-    /// Returns the networks with the ids of their hosts, both in order.
+    /// Returns the networks with the ids of their hosts. Both are sorted.
     pub(super) fn into_networks(self) -> Vec<HostNetwork> {
         let network = |(cidr, mut host_ids): (String, Vec<HostId>)| {
             host_ids.sort_unstable();
-            // A machine may be a host of several infra-envs.
+            // One machine may be a host of several infra-envs.
             host_ids.dedup();
             HostNetwork { cidr, host_ids }
         };
@@ -80,23 +80,23 @@ mod tests {
     }
 
     #[test]
-    fn networks_beyond_the_limits_are_left_out() {
+    fn networks_beyond_the_limits_are_omitted() {
         let mut networks = HostNetworks::default();
-        // Ten hosts with other networks each.
+        // Ten hosts, each with different networks.
         for host in 0..10 {
             let addresses: Vec<_> = (host * 1000..host * 1000 + 1000).map(cidr).collect();
             networks.add(HostId::fresh(), &addresses);
         }
         assert_eq!(networks.by_cidr.len(), MAX_NETWORKS);
         assert_eq!(networks.hosts, MAX_NETWORKS);
-        // Many hosts with the same networks, of which one is new.
-        let known: Vec<_> =
+        // Many hosts with the same networks. One of the networks is new.
+        let cidrs: Vec<_> =
             (0..MAX_NETWORKS_OF_HOST - 1).map(cidr).chain(["192.0.2.0/24".to_owned()]).collect();
         for _ in 0..1000 {
-            networks.add(HostId::fresh(), &known);
+            networks.add(HostId::fresh(), &cidrs);
         }
         assert_eq!((networks.by_cidr.len(), networks.hosts), (MAX_NETWORKS, MAX_NETWORK_HOSTS));
-        let shown = networks.into_networks();
-        assert_eq!(shown.iter().map(|network| network.host_ids.len()).sum::<usize>(), MAX_NETWORK_HOSTS);
+        let sorted = networks.into_networks();
+        assert_eq!(sorted.iter().map(|network| network.host_ids.len()).sum::<usize>(), MAX_NETWORK_HOSTS);
     }
 }

@@ -1,4 +1,4 @@
-//! The hosts of a cluster in a response.
+//! The hosts in the response for a cluster.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use crate::error::Error;
 use crate::id::ClusterId;
 use crate::service::hosts::counts::{DeletedHosts, HostCounts};
 
-/// How a cluster of the API shows its hosts.
+/// How a cluster in the API represents its hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShownHosts {
     /// With derived fields.
     InFull,
     /// Without derived fields, as in lists.
     AsStored,
-    /// Only their number.
+    /// Only the number of hosts.
     Counted,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Hosts {
     pub(super) counts: HostCounts,
 }
 
-/// Counts hosts and collects their networks.
+/// Collects the number and the networks of a cluster's hosts.
 #[derive(Debug, Default)]
 pub(super) struct HostSummary {
     counts: HostCounts,
@@ -60,7 +60,7 @@ impl HostSummary {
     }
 }
 
-/// The numbers of hosts of some clusters.
+/// The host counts of several clusters.
 #[derive(Debug)]
 pub(super) struct CountedHosts(BTreeMap<ClusterId, HostCounts>);
 
@@ -78,7 +78,7 @@ impl CountedHosts {
         inventory.host_counts(clusters, deleted).await.map(Self)
     }
 
-    /// Returns the hosts of a cluster. A cluster that the query does not return has no hosts.
+    /// Returns the hosts of a cluster. A cluster missing from the result of the query has no hosts.
     pub(super) fn of_cluster(&self, id: ClusterId) -> Hosts {
         Hosts { counts: self.0.get(&id).copied().unwrap_or_default(), ..Hosts::default() }
     }

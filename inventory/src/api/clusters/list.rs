@@ -1,4 +1,4 @@
-//! The JSON list of clusters, written while it is sent.
+//! The JSON list of clusters. It is written while it is sent.
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
@@ -13,18 +13,18 @@ use crate::json::to_json;
 use crate::service::clusters::ClusterQuery;
 use crate::service::hosts::counts::DeletedHosts;
 
-/// Number of clusters whose hosts one query counts: a page of the store.
+/// Number of clusters whose hosts one query counts. It equals the page size of the store.
 const COUNTED_TOGETHER: usize = 64;
 
-/// Returns the clusters that a query selects, as a JSON array. If it selects deleted clusters, all clusters have their
-/// deleted hosts, as in the Assisted Installer.
-pub(super) fn list_text(inventory: Inventory, query: ClusterQuery, shown: ShownHosts) -> JsonPieces {
+/// Returns the clusters that a query selects, as a JSON array. If the query includes deleted clusters, every cluster
+/// contains its deleted hosts, as in the Assisted Installer.
+pub(super) fn list_text(inventory: Inventory, query: ClusterQuery, detail: ShownHosts) -> JsonPieces {
     let deleted = if query.deleted { DeletedHosts::Included } else { DeletedHosts::Omitted };
     let records = inventory.clusters(query);
     if shown != ShownHosts::Counted {
         return json_array(records.and_then(move |record| {
             let inventory = inventory.clone();
-            async move { text(&inventory, record, shown, deleted).await }
+            async move { text(&inventory, record, detail, deleted).await }
         }));
     }
     let pages = records.try_chunks(COUNTED_TOGETHER).map_err(|error| error.1);
@@ -36,7 +36,7 @@ pub(super) fn list_text(inventory: Inventory, query: ClusterQuery, shown: ShownH
     json_array(texts.try_flatten().boxed())
 }
 
-/// Returns the JSON texts of a page of clusters with the numbers of their hosts, which one query counts.
+/// Returns the JSON texts of a page of clusters. One query counts the hosts of all these clusters.
 async fn counted_texts(
     inventory: &Inventory,
     records: Vec<ClusterRecord>,

@@ -23,7 +23,7 @@ use crate::time::Millis;
 ///
 /// # Errors
 ///
-/// Returns an error if the results of its validations cannot be written as JSON.
+/// Returns an error if the validation results of the cluster cannot be written as JSON.
 #[expect(clippy::too_many_lines, reason = "a line for each member of the document")]
 pub(super) fn cluster_from_record(
     record: ClusterRecord,
@@ -114,16 +114,16 @@ pub(super) fn cluster_from_record(
     })
 }
 
-/// Returns the groups of hosts that reach each other; an empty text before the first assessment.
+/// Returns the groups of hosts that can reach each other. The text is empty before the first assessment.
 fn groups_text(results: &ClusterResults) -> String {
     results.groups.as_ref().map(ConnectivityGroups::to_json).unwrap_or_default()
 }
 
-/// Returns the stored state of the controller's log upload. A newer release may have stored a state that this release
-/// does not know.
+/// Returns the stored state of the controller's log upload. A later release may have stored a state unknown to this
+/// release.
 fn logs_state(stored: String) -> Extensible<LogsState> {
-    let known = LogsState::ALL.into_iter().find(|state| state.as_str() == stored);
-    known.map_or(Extensible::Unknown(stored), Extensible::Known)
+    let state_in_api = LogsState::ALL.into_iter().find(|state| state.as_str() == stored);
+    state_in_api.map_or(Extensible::Unknown(stored), Extensible::Known)
 }
 
 fn cluster_networks_of(id: ClusterId, networks: Vec<ClusterNetwork>) -> Vec<ClusterNetwork> {
@@ -134,14 +134,15 @@ fn networks_of(id: ClusterId, subnets: Vec<Subnet>) -> Vec<Network> {
     subnets.into_iter().map(|cidr| Network { cluster_id: Some(id), cidr }).collect()
 }
 
-/// Returns virtual IP addresses with what hosts found out about them.
+/// Returns virtual IP addresses with the verification results of the hosts.
 fn vips_of(id: ClusterId, vip_type: VipType, vips: Vec<Vip>, results: &ClusterResults) -> Vec<Vip> {
-    let shown = vips.into_iter().map(|vip| {
-        let is_same = |found: &&VerifiedVip| {
-            found.vip_type == vip_type && vip.ip.parse().is_ok_and(|address: IpAddr| address == found.address)
+    let vips = vips.into_iter().map(|vip| {
+        let is_same = |verified: &&VerifiedVip| {
+            verified.vip_type == vip_type
+                && vip.ip.parse().is_ok_and(|address: IpAddr| address == verified.address)
         };
-        let found = results.vips.iter().find(is_same).map(|found| found.verification.into());
-        Vip { cluster_id: Some(id), verification: found.or(vip.verification), ..vip }
+        let verification = results.vips.iter().find(is_same).map(|verified| verified.verification.into());
+        Vip { cluster_id: Some(id), verification: verification.or(vip.verification), ..vip }
     });
-    shown.collect()
+    vips.collect()
 }

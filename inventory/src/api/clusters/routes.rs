@@ -39,13 +39,13 @@ pub(crate) fn routes() -> Vec<Operation> {
 
 type Answer<T> = Result<Reply<T>, ApiError>;
 
-/// Returns `true` if the request asks for deleted clusters too.
+/// Returns `true` if the request includes deleted clusters.
 fn with_deleted(headers: &HeaderMap) -> bool {
     let value = headers.get("get_unregistered_clusters").and_then(|value| value.to_str().ok());
     value.is_some_and(Query::is_yes)
 }
 
-/// Returns the response for a new cluster. No client knows its id yet, so it has no hosts.
+/// Returns the response for a new cluster. The cluster has no hosts, because no client has received its id yet.
 fn created(inventory: &Inventory, record: ClusterRecord) -> Answer<Cluster> {
     let results = rules::validation::ClusterResults::default();
     let cluster = cluster_from_record(record, Hosts::default(), &results, inventory.settings())?;
@@ -101,7 +101,7 @@ async fn list(
         range: query.list_range()?,
     };
     if query.text("ams_subscription_ids").is_some() {
-        // Clusters of this service have no subscriptions.
+        // Clusters of this service have no subscription, so no cluster can match.
         return json_list(stream::empty::<Result<Cluster, Error>>()).await;
     }
     let hosts = if query.flag("with_hosts") { ShownHosts::AsStored } else { ShownHosts::Counted };
@@ -142,7 +142,7 @@ async fn import(
     created(&inventory, record)
 }
 
-/// Registers a cluster that is installed without a connection to this service
+/// Registers a cluster installed without a connection to this service
 #[utoipa::path(
     post,
     path = "/v2/clusters/disconnected",

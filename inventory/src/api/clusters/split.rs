@@ -1,4 +1,4 @@
-//! Splits the JSON text of a value around the items of one of its lists.
+//! Splits the JSON text of an object at one of its lists, so that the items of the list can be sent in between.
 
 use std::cell::Cell;
 use std::io::{self, Write};
@@ -9,12 +9,12 @@ use serde_json::ser::Formatter;
 
 use crate::error::Error;
 
-/// Returns the JSON text of an object with an empty list, in two parts: the items of the list belong between them.
-/// `key` is the key of the list in the object.
+/// Returns the JSON text of an object in two parts. The list with the key `key` is empty, and its items belong between
+/// the parts.
 ///
 /// # Errors
 ///
-/// Returns an error if the object cannot be written as JSON, or if it has no such list.
+/// Returns an error if the object cannot be written as JSON, or if it has no list with this key.
 pub(super) fn split_at_list(object: &impl Serialize, key: &str) -> Result<(Vec<u8>, Vec<u8>), Error> {
     let is_after = Cell::new(false);
     let mut parts = TextParts { start: Vec::new(), end: Vec::new(), is_after: &is_after };
@@ -28,7 +28,6 @@ pub(super) fn split_at_list(object: &impl Serialize, key: &str) -> Result<(Vec<u
     Ok((parts.start, parts.end))
 }
 
-/// The two parts of a text.
 struct TextParts<'a> {
     start: Vec<u8>,
     end: Vec<u8>,
@@ -48,14 +47,14 @@ impl Write for TextParts<'_> {
     }
 }
 
-/// Writes compact JSON, and ends the first part of the text where a list of the outermost object begins.
+/// Writes compact JSON. The second part of the text starts after the opening bracket of the list. Only a list of the
+/// outermost object counts.
 struct ListFinder<'a> {
-    /// Key of the list.
     key: &'a str,
-    /// Number of objects around the current value.
+    /// Number of objects that enclose the current value.
     depth: usize,
     is_in_key: bool,
-    /// Whether the last key was that of the list.
+    /// Whether the last key was the key of the list.
     is_list_next: bool,
     is_after: &'a Cell<bool>,
 }

@@ -1,4 +1,4 @@
-//! The JSON text of a cluster with its hosts, which may be longer than the memory of a request.
+//! The JSON text of a cluster with its hosts. The text may be longer than the memory of a request.
 
 use futures_util::{StreamExt, TryStreamExt};
 
@@ -14,30 +14,30 @@ use crate::id::ClusterId;
 use crate::json::{append_json, to_json};
 use crate::service::hosts::counts::DeletedHosts;
 
-/// If the texts of a cluster's hosts are longer, they are read again while they are sent.
+/// Maximum length of the host texts held in memory. Longer texts are read again while they are sent.
 const MAX_KEPT_TEXTS: usize = 512 << 10;
 
-/// Returns the JSON text of a cluster. Many hosts are read while the client reads them: the counts before them are
-/// those of a moment earlier.
+/// Returns the JSON text of a cluster. If the cluster has many hosts, they are read while the client receives them. The
+/// host counts, which are earlier in the text, may then differ from the hosts.
 pub(super) async fn text(
     inventory: &Inventory,
     record: ClusterRecord,
-    shown: ShownHosts,
+    detail: ShownHosts,
     deleted: DeletedHosts,
 ) -> Result<JsonPieces, Error> {
     let (id, settings) = (record.id, inventory.settings());
     let results = &inventory.cluster_results(id).await?;
-    if shown == ShownHosts::Counted {
+    if detail == ShownHosts::Counted {
         let hosts = CountedHosts::read(inventory, &[id], deleted).await?.of_cluster(id);
         return to_json(&cluster_from_record(record, hosts, results, settings)?).map(json_piece);
     }
-    let (hosts, texts) = summary(inventory, id, shown, deleted).await?;
+    let (hosts, texts) = summary(inventory, id, detail, deleted).await?;
     if hosts.counts.total == 0 {
         return to_json(&cluster_from_record(record, hosts, results, settings)?).map(json_piece);
     }
     let texts = texts.map_or_else(
         || {
-            let views = views_of_cluster(inventory, id, shown.host_detail(), deleted);
+            let views = views_of_cluster(inventory, id, detail.host_detail(), deleted);
             comma_separated(views.map(|host| to_json(&host?).map(json_piece)))
         },
         json_piece,
@@ -46,17 +46,17 @@ pub(super) async fn text(
     Ok(json_piece(start).chain(texts).chain(json_piece(end)).boxed())
 }
 
-/// Returns what the response for a cluster contains of its hosts. If hosts are requested and their texts are short,
-/// also returns these texts, separated by commas.
+/// Returns the host counts and networks for the response. If the texts of the hosts are short, also returns these
+/// texts, separated by commas.
 async fn summary(
     inventory: &Inventory,
     id: ClusterId,
-    shown: ShownHosts,
+    detail: ShownHosts,
     deleted: DeletedHosts,
 ) -> Result<(Hosts, Option<Vec<u8>>), Error> {
     let mut summary = HostSummary::default();
     let mut texts = Some(Vec::new());
-    let mut hosts = views_of_cluster(inventory, id, shown.host_detail(), deleted);
+    let mut hosts = views_of_cluster(inventory, id, detail.host_detail(), deleted);
     while let Some(host) = hosts.try_next().await? {
         summary.add(&host)?;
         if let Some(all) = &mut texts {

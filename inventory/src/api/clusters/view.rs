@@ -1,4 +1,4 @@
-//! Clusters as clients see them, for programs that embed the inventory. Responses are written by `text`.
+//! Clusters as clients see them, for programs that embed the inventory. The API writes its responses with `text`.
 
 use assisted::cluster::Cluster;
 use futures_util::TryStreamExt;
@@ -13,8 +13,8 @@ use crate::error::Error;
 use crate::service::hosts::counts::DeletedHosts;
 
 impl Inventory {
-    /// Returns a cluster as the API shows it. All of its hosts are in memory, unless they are only counted. A deleted
-    /// cluster has its deleted hosts.
+    /// Returns a cluster as the API represents it. All hosts are held in memory, unless they are only counted. A
+    /// deleted cluster contains its deleted hosts.
     ///
     /// # Errors
     ///
@@ -22,18 +22,18 @@ impl Inventory {
     pub fn to_api_cluster(
         &self,
         record: &ClusterRecord,
-        shown: ShownHosts,
+        detail: ShownHosts,
     ) -> BoxFuture<'_, Result<Cluster, Error>> {
         let record = record.clone();
         Box::pin(async move {
             let (id, settings) = (record.id, self.settings());
             let results = &self.cluster_results(id).await?;
             let deleted = if record.is_deleted() { DeletedHosts::Included } else { DeletedHosts::Omitted };
-            if shown == ShownHosts::Counted {
+            if detail == ShownHosts::Counted {
                 let hosts = CountedHosts::read(self, &[id], deleted).await?.of_cluster(id);
                 return cluster_from_record(record, hosts, results, settings);
             }
-            let hosts = views_of_cluster(self, id, shown.host_detail(), deleted);
+            let hosts = views_of_cluster(self, id, detail.host_detail(), deleted);
             let hosts: Vec<_> = hosts.try_collect().await?;
             let mut summary = HostSummary::default();
             for host in &hosts {

@@ -25,7 +25,7 @@ pub(crate) fn routes() -> Vec<Operation> {
     routes
 }
 
-/// Limit of a request without `limit`.
+/// Value of `limit` if the request has none.
 const USUAL_LIMIT: u64 = 5000;
 
 /// Lists events
@@ -72,9 +72,9 @@ async fn list_events(
 }
 
 /// Selects the events of the resources that a request names. A cluster takes precedence over hosts, and hosts over an
-/// infra-env. `scope` is the scope of the token, which was checked against these resources.
-fn about_named(filters: EventListQuery, named: Named, scope: Scope, query: &Query) -> EventListQuery {
-    let Named { infra_env, cluster, hosts } = named;
+/// infra-env. `scope` is the scope of the token, which was already checked against these resources.
+fn about_named(filters: EventListQuery, resources: Named, scope: Scope, query: &Query) -> EventListQuery {
+    let Named { infra_env, cluster, hosts } = resources;
     let subject = match cluster {
         Some(id) => EventSubject::Cluster {
             id,
@@ -86,11 +86,11 @@ fn about_named(filters: EventListQuery, named: Named, scope: Scope, query: &Quer
         None => EventSubject::Hosts(hosts),
     };
     let infra_env = match scope {
-        // The token gives access only to the events in its own infra-env.
+        // The token grants access only to the events in its own infra-env.
         Scope::InfraEnv(own) => Some(own),
         Scope::Cluster(_) | Scope::Everything => infra_env.filter(|_| subject == EventSubject::Any),
     };
-    // As in the Assisted Installer, messages are compared only with a cluster.
+    // As in the Assisted Installer, the message filter applies only to the events of a cluster.
     let message = filters.message.filter(|_| cluster.is_some());
     EventListQuery { subject, infra_env, message, ..filters }
 }
@@ -114,7 +114,7 @@ fn count_header(severity: Severity) -> HeaderName {
     })
 }
 
-/// Reads filters, order and paging of a request for events.
+/// Reads the filters, the order and the page of a request for events.
 fn read_filters(query: &Query) -> Result<EventListQuery, ApiError> {
     const SEVERITIES: [(&str, Severity); 4] = [
         ("info", Severity::Info),

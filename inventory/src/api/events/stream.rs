@@ -1,9 +1,9 @@
 //! `/v2/events/stream`: the changes of clusters, infra-envs and hosts while they happen, as server-sent events.
 //!
-//! An event names a record that changed; the client reads the record again. Each event has an id, and a client that
-//! sends the last one it got continues after it. If that is impossible, the first event is `resync`: any record may
-//! have changed. A browser cannot send headers when it opens a stream, so it asks for a ticket and puts that into the
-//! URL.
+//! An event names a changed record, and the client then reads the record again. Each event has an id. A client that
+//! sends the id of its last event continues after that event. If that is impossible, the first event is `resync`: any
+//! record may have changed. A browser cannot send headers when it opens a stream, so it requests a ticket and puts it
+//! into the URL.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -29,11 +29,11 @@ use crate::service::{ResourceChange, ResourceId, WatchEvent, WatchQuery};
 use crate::store::{ChangeKind, FeedPosition, Kind};
 use crate::{Inventory, Secret};
 
-/// How long a ticket is valid.
+/// Validity of a ticket.
 const TICKET_LIFETIME: TimeDelta = TimeDelta::seconds(60);
-/// How long a stream is silent. Proxies close connections that are silent for longer, often for a minute.
+/// Maximum time without a message. Proxies close connections that are silent for longer, often for a minute.
 const MAX_SILENCE: Duration = Duration::from_secs(15);
-/// How long a stream lasts. Then the client must show a valid token again.
+/// Maximum duration of a stream. The client must then send a valid token again.
 const MAX_LIFETIME: Duration = Duration::from_secs(600);
 
 pub(super) fn routes() -> Vec<Operation> {
@@ -51,7 +51,7 @@ struct Ticket {
     expires_at: DateTime<Utc>,
 }
 
-/// A record that changed.
+/// The data of an event about a changed record.
 #[derive(Debug, Serialize)]
 struct ChangeView {
     /// The kind of the record: `cluster`, `infra-env` or `host`.
@@ -117,7 +117,7 @@ async fn stream_changes(
     let last = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     let after = last.or_else(|| query.text("last_event_id")).and_then(FeedPosition::parse);
     let mut events = inventory.watch(WatchQuery { infra_env, after }).peekable();
-    // After the subscription: if the infra-env is removed from now on, the stream reports it.
+    // This check follows the subscription: if the infra-env is removed later, the stream reports the removal.
     if let Some(id) = infra_env {
         inventory.infra_env(id).await?;
     }
@@ -135,18 +135,18 @@ async fn stream_changes(
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // nginx would keep events until its buffer is full.
+    // nginx would otherwise hold events back until its buffer is full.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     Ok(response)
 }
 
-/// The changes that one client reads. While the client does not read, they are not polled: a watch holds nothing that
-/// others wait for.
+/// The changes for one client. They are not polled while the client does not read. This is safe, because a watch holds
+/// no resource that other tasks wait for.
 struct ChangeStream {
     first: Option<String>,
     events: Peekable<BoxStream<'static, WatchEvent>>,
     infra_env: Option<InfraEnvId>,
-    /// `None` once the stream is over.
+    /// `None` after the end of the stream.
     ends_at: Option<Instant>,
 }
 
@@ -164,7 +164,7 @@ impl ChangeStream {
             Err(_) if until < ends_at => return Ok(Some(keep_alive_comment())),
             Ok(None) | Err(_) => return Ok(None),
         };
-        // After the removal of its infra-env, a stream is over.
+        // A stream ends after the removal of its infra-env.
         let is_of_infra_env = self.infra_env.is_some_and(|id| change.resource == ResourceId::InfraEnv(id));
         if change.kind == ChangeKind::Removed && is_of_infra_env {
             self.ends_at = None;

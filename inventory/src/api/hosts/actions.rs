@@ -62,7 +62,7 @@ async fn unbind_host(
     Ok(Reply(StatusCode::OK, view_with_reports(&inventory, host, HostDetail::AsStored).await?))
 }
 
-/// Resets a host that was added to an existing cluster
+/// Resets a host added to an existing cluster
 ///
 /// Not implemented by this service: the response to a request that an Assisted Service would accept is 501.
 #[utoipa::path(
@@ -84,7 +84,7 @@ async fn reset_host(
     Ok(inventory.reset_host(key).await?)
 }
 
-/// Installs a host that is added to an existing cluster
+/// Installs a host added to an existing cluster
 ///
 /// Not implemented by this service: the response to a request that an Assisted Service would accept is 501.
 #[utoipa::path(
@@ -115,8 +115,9 @@ impl<S: Send + Sync> FromRequestParts<S> for ValidationId {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let parameters = RawPathParams::from_request_parts(parts, state).await;
         let parameters = parameters.map_err(|error| ApiError::malformed(error.to_string()))?;
-        let found = parameters.iter().find(|(name, _)| *name == "validation_id");
-        let (_, text) = found.ok_or_else(|| ApiError::broken("the route has no parameter validation_id"))?;
+        let parameter = parameters.iter().find(|(name, _)| *name == "validation_id");
+        let (_, text) =
+            parameter.ok_or_else(|| ApiError::broken("the route has no parameter validation_id"))?;
         Ok(Self(text.to_owned()))
     }
 }

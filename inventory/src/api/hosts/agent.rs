@@ -33,13 +33,12 @@ pub(crate) fn routes() -> Vec<Operation> {
     ]
 }
 
-/// Maximum length of the agent version in a header, in bytes. A longer one is ignored.
+/// Maximum length of the agent version in a header, in bytes. A longer version is ignored.
 const MAX_VERSION_LEN: usize = 2048;
 
 /// The headers that an agent sends with each request.
 #[derive(Debug)]
 struct AgentCall {
-    /// Id of the request.
     request: RequestId,
     /// Container image of the agent, if it sends one.
     agent_version: Option<String>,
@@ -103,7 +102,7 @@ async fn get_next_steps(
     query: Query,
     State(inventory): State<Inventory>,
 ) -> Result<Reply<Steps>, ApiError> {
-    // An agent that does not know its clock sends 0.
+    // An agent that cannot read its clock sends 0.
     let clock = query.number("timestamp")?.filter(|clock| *clock != 0);
     let poll = Poll { key, request: Some(call.request), clock, agent_version: call.agent_version };
     Ok(Reply(StatusCode::OK, inventory.check_in(&poll).await?))
@@ -135,7 +134,7 @@ async fn post_step_reply(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Stores the reply in a body. Sets its step as soon as it is known.
+/// Stores the reply in a body, and records its step as soon as the step is known.
 async fn store_reply(
     inventory: &Inventory,
     (key, request): (HostKey, RequestId),

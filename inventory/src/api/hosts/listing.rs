@@ -84,7 +84,7 @@ async fn list_cluster_hosts(
     json_list(views(hosts, HostDetail::AsStored)).await
 }
 
-/// Returns the reports in a list of hosts. The two longest ones are optional.
+/// Returns the kinds of report in a list of hosts. The two longest kinds are optional.
 fn reports_in_host_list(with_inventory: bool, with_connectivity: bool) -> ReportKinds {
     macro_rules! report_kinds {
         ($($optional:ident),*) => {

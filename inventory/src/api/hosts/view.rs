@@ -16,29 +16,29 @@ use crate::service::hosts::list::{HostQuery, HostStream, SHOWN_REPORTS};
 use crate::store::{ReportKind, Reports};
 use crate::{Inventory, Settings};
 
-/// Whether a response also has values that are not stored but follow from stored ones.
+/// Whether a response also contains values derived from stored ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostDetail {
-    /// The reported host name if users chose none, and the stages of the installation.
+    /// Stored values, the reported host name if no user has set one, and the stages of the installation.
     InFull,
     /// Stored values only.
     AsStored,
 }
 
 impl Inventory {
-    /// Returns a host as the API shows it, with its reports. If the host has changed since it was read, returns its
-    /// current state.
+    /// Returns a host as the API represents it, with its reports. If the host has changed since it was read, returns
+    /// its current state.
     ///
     /// # Errors
     ///
-    /// Returns an error if the database fails, if a report is missing that the host names, or if a part of the record
+    /// Returns an error if the database fails, if a report named by the host is missing, or if a part of the record
     /// cannot be written as JSON.
     pub fn to_api_host(&self, record: &HostRecord) -> BoxFuture<'_, Result<Host, Error>> {
         Box::pin(view_with_reports(self, record.clone(), HostDetail::InFull))
     }
 
-    /// Returns the hosts that a query selects, as the API shows them, with their reports. Unlike
-    /// [`to_api_host`](Self::to_api_host) for each of them, reads hosts and reports page by page.
+    /// Returns the hosts that a query selects, as the API represents them, with their reports. Hosts and reports are
+    /// read page by page, unlike with a call of [`to_api_host`](Self::to_api_host) for each host.
     pub fn to_api_hosts(&self, query: HostQuery) -> BoxStream<'static, Result<Host, Error>> {
         views(self.hosts_with_reports(query, SHOWN_REPORTS), HostDetail::InFull)
     }
@@ -49,21 +49,21 @@ impl Inventory {
 /// # Errors
 ///
 /// Returns an error if a part of the record cannot be written as JSON.
-fn view(host: HostRecord, mut reports: Reports, shown: HostDetail) -> Result<Host, Error> {
-    // A report that the record does not name is shown as an empty text. The reader has checked that all others
-    // exist.
+fn view(host: HostRecord, mut reports: Reports, detail: HostDetail) -> Result<Host, Error> {
+    // A report that the record does not name becomes an empty text. `with_shown_reports` and `hosts_with_reports` have
+    // checked that all named reports exist.
     let results = stored_results(&host, &reports)?;
     let validations_info = validations_text(results.as_ref())?;
     let mut report = |kind| reports.0.remove(&kind).unwrap_or_default();
     let inventory =
         inventory_report::with_eligibility(host.id, report(ReportKind::Inventory), results.as_ref())?;
-    let name = if shown == HostDetail::InFull { host.name() } else { host.choices.hostname.clone() };
+    let name = if detail == HostDetail::InFull { host.name() } else { host.choices.hostname.clone() };
     let stages =
-        (shown == HostDetail::InFull).then(|| host.stages().iter().map(|stage| (*stage).into()).collect());
+        (detail == HostDetail::InFull).then(|| host.stages().iter().map(|stage| (*stage).into()).collect());
     let (status, status_info) = (host.status(), host.status_info().to_owned());
     let status_updated_at = host.status_updated_at();
     let HostRecord { choices, findings, progress, logs, .. } = host;
-    // A host without an installation disk is shown with empty texts.
+    // For a host without an installation disk, these texts are empty.
     let disk = choices.installation_disk.unwrap_or_default();
     Ok(Host {
         kind: host.kind.into(),
@@ -125,8 +125,8 @@ fn view(host: HostRecord, mut reports: Reports, shown: HostDetail) -> Result<Hos
     })
 }
 
-/// Returns the results of a host's validations as JSON. A host that an earlier release stored has none before its first
-/// assessment.
+/// Returns the validation results of a host as JSON. A host stored by an earlier release has no results before its
+/// first assessment.
 fn validations_text(results: Option<&AssessmentResults>) -> Result<String, Error> {
     let Some(results) = results else { return Ok("{}".to_owned()) };
     to_json_text("validations_info", &results.validations.shown())
@@ -136,18 +136,18 @@ fn validations_text(results: Option<&AssessmentResults>) -> Result<String, Error
 ///
 /// # Errors
 ///
-/// Returns an error if the database fails, if a report is missing that the host names, or if a part of the record
-/// cannot be written as JSON.
+/// Returns an error if the database fails, if a report named by the host is missing, or if a part of the record cannot
+/// be written as JSON.
 pub(crate) async fn view_with_reports(
     inventory: &Inventory,
     host: HostRecord,
-    shown: HostDetail,
+    detail: HostDetail,
 ) -> Result<Host, Error> {
     let (host, reports) = inventory.with_shown_reports(host).await?;
-    view(host, reports, shown)
+    view(host, reports, detail)
 }
 
-/// Returns the IP addresses in the inventory report of a host, each with the length of its prefix.
+/// Returns the IP addresses in the inventory report of a host, each with its prefix length.
 ///
 /// # Errors
 ///
@@ -161,9 +161,9 @@ fn labels(labels: &std::collections::BTreeMap<String, String>) -> Result<String,
     if labels.is_empty() { Ok(String::new()) } else { to_json_text("node_labels", labels) }
 }
 
-/// Converts hosts into what clients see of them.
-pub(crate) fn views(hosts: HostStream, shown: HostDetail) -> BoxStream<'static, Result<Host, Error>> {
-    let view = move |(host, reports): (HostRecord, Reports)| self::view(host, reports, shown);
+/// Converts hosts into their API representation.
+pub(crate) fn views(hosts: HostStream, detail: HostDetail) -> BoxStream<'static, Result<Host, Error>> {
+    let view = move |(host, reports): (HostRecord, Reports)| self::view(host, reports, detail);
     hosts.map(move |host| host.and_then(&view)).boxed()
 }
 
@@ -171,10 +171,10 @@ pub(crate) fn views(hosts: HostStream, shown: HostDetail) -> BoxStream<'static, 
 pub(crate) fn views_of_cluster(
     inventory: &Inventory,
     cluster: ClusterId,
-    shown: HostDetail,
+    detail: HostDetail,
     deleted: DeletedHosts,
 ) -> BoxStream<'static, Result<Host, Error>> {
     let selected = HostQuery { deleted: deleted == DeletedHosts::Included, ..HostQuery::of_cluster(cluster) };
     let hosts = inventory.hosts_with_reports(selected, SHOWN_REPORTS);
-    views(hosts, shown)
+    views(hosts, detail)
 }

@@ -16,8 +16,8 @@ fn prepare_update(body: &mut Value) {
     restore_macs(body);
 }
 
-/// Replaces the numbers that a YAML 1.1 tool, such as `aicli`, read instead of MAC addresses without quotes. Other
-/// numbers stay, and are refused.
+/// Restores MAC addresses that a YAML 1.1 tool, such as `aicli`, parsed as numbers because they were not quoted. Other
+/// numbers stay unchanged, and the service refuses them.
 fn restore_macs(body: &mut Value) {
     let hosts = body.get_mut("static_network_config").and_then(Value::as_array_mut);
     for host in hosts.into_iter().flatten() {

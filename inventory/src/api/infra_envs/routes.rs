@@ -230,7 +230,7 @@ async fn presigned_url(
     Ok(Reply(StatusCode::OK, presigned(inventory.file_url(id, file, script).await?)))
 }
 
-/// Returns the initrd that a minimal ISO adds to that of the base image
+/// Returns the initrd that a minimal ISO adds to the initrd of the base image
 #[utoipa::path(
     get,
     path = "/v2/infra-envs/{infra_env_id}/downloads/minimal-initrd",
@@ -292,29 +292,32 @@ async fn preflight(
     Ok(Reply(StatusCode::OK, preflight_from_findings(&inventory.preflight(id).await?)?))
 }
 
-/// Returns a response with a file, or 304 if the client already has it.
+/// Returns a response with a file, or status 304 if the client already has the file.
 fn attachment(file: &File, request: &HeaderMap, now: DateTime<Utc>) -> Result<Response, ApiError> {
     let etag = file.etag();
     let date = |time: DateTime<Utc>| time.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
     let changed_at = date(file.changed_at);
-    // A header that is not text lists none of our tags.
-    let known = match request.get(header::IF_NONE_MATCH).map(|value| value.to_str().unwrap_or_default()) {
+    // A header value that is not text contains no valid entity tag.
+    let is_cached = match request.get(header::IF_NONE_MATCH).map(|value| value.to_str().unwrap_or_default()) {
         Some(tags) => tags == "*" || tags.split(',').any(|tag| tag.trim().trim_start_matches("W/") == etag),
         None => request
             .get(header::IF_MODIFIED_SINCE)
             .is_some_and(|since| since.as_bytes() == changed_at.as_bytes()),
     };
-    let mut response =
-        if known { StatusCode::NOT_MODIFIED.into_response() } else { file.contents.clone().into_response() };
+    let mut response = if is_cached {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        file.contents.clone().into_response()
+    };
     let headers = response.headers_mut();
     headers.remove(header::CONTENT_TYPE);
     headers.insert(header::ETAG, header_value(&etag)?);
     // `changed_at` may be ahead of the clock. `Last-Modified` must not be in the future (RFC 9110, 8.8.2.1). The
-    // condition above compares the true time.
+    // condition above compares the original time.
     headers.insert(header::LAST_MODIFIED, header_value(&date(file.changed_at.min(now)))?);
-    // A file may contain secrets: only the client may cache it, and must revalidate it each time.
+    // A file may contain secrets. Only the client may cache it, and must revalidate it each time.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
-    if !known {
+    if !is_cached {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
         let disposition = header_value(&format!("attachment; filename=\"{}\"", file.name))?;
         headers.insert(header::CONTENT_DISPOSITION, disposition);

@@ -16,7 +16,7 @@ use crate::request_id::RequestId;
 use crate::service::logs::MAX_LOGS;
 
 pub(crate) fn routes() -> Vec<Operation> {
-    // If the limit exceeds the address space, no body reaches it.
+    // If the limit exceeds the address space, no body can reach the limit.
     let form = usize::try_from(MAX_LOGS).unwrap_or(usize::MAX).saturating_add(MAX_FORM);
     vec![
         operation!(upload_logs).with_body_limit(form),
@@ -33,12 +33,12 @@ const MAX_FORM: usize = 64 << 10;
 #[schema(as = logs_form)]
 #[expect(dead_code, reason = "the type only documents the form; it is never constructed")]
 struct LogsForm {
-    /// The logs.
+    /// The log file to upload.
     #[schema(value_type = String, format = Binary)]
     upfile: Vec<u8>,
 }
 
-/// A multipart form. Its errors look like those of other bodies.
+/// A multipart form. Its errors have the same format as the errors of other bodies.
 #[derive(Debug)]
 struct LogsMultipart(Multipart);
 

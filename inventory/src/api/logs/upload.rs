@@ -37,7 +37,7 @@ pub(super) async fn store_upfile(
     Err(Error::malformed("upfile in formData is required"))
 }
 
-/// Reserves memory for the part of a file that is buffered while it is streamed.
+/// Reserves memory for the buffered part of a file while the file is streamed.
 fn with_reserved_memory(
     mut memory: ReservedMemory,
     content: impl Stream<Item = Result<Bytes, Error>> + Send,
@@ -53,7 +53,7 @@ fn with_reserved_memory(
 
 fn unreadable(error: &MultipartError) -> Error {
     if error.status().is_server_error() {
-        // axum reports a failed read of the body as a server error, but the client did not send all of it.
+        // axum reports a failed read of the body as a server error, although the client did not send the whole body.
         return Error::malformed(format!("the upload of logs was interrupted: {}", error.body_text()));
     }
     let text = error.body_text();

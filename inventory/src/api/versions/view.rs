@@ -20,7 +20,7 @@ pub(super) fn component_versions(settings: &Settings) -> ComponentVersions {
     ComponentVersions { versions: BTreeMap::from(versions), release_tag: settings.release_tag.clone() }
 }
 
-/// Returns a base image as clients see it.
+/// Converts a base image into its API representation.
 pub(super) fn listed_os_image(CatalogueOsImage { image, is_configured }: CatalogueOsImage) -> ListedOsImage {
     ListedOsImage {
         openshift_version: image.openshift_version,
