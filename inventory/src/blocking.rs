@@ -1,11 +1,11 @@
-//! Runs long work outside of the threads that serve requests.
+//! Runs long work on blocking threads, so that it does not delay other requests.
 
 use ignition::network::Cancel;
 
 use crate::error::Error;
 
-/// Runs work on a blocking thread. The work gets a flag that is set if the request is dropped first: the client has
-/// disconnected, and nothing needs the result.
+/// Runs work on a blocking thread. If the request is dropped, the work's cancellation flag is set: the client has
+/// disconnected and does not need the result.
 ///
 /// # Errors
 ///
@@ -30,7 +30,7 @@ where
     }
 }
 
-/// Cancels the work of a request when it is dropped.
+/// Cancels the work if its request is dropped.
 struct Request(Cancel);
 
 impl Drop for Request {

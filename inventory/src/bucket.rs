@@ -1,7 +1,7 @@
 //! S3 buckets, configured by environment variables.
 //!
-//! Settings are checked once, before the first request: the client of the object store panics at each request if they
-//! cannot be written into a URL or a header.
+//! Settings are checked once, before the first request. Otherwise, the client of the object store would panic at each
+//! request if a setting cannot be written into a URL or a header.
 
 mod failure;
 mod transport;
@@ -20,7 +20,7 @@ pub(crate) use uploads::remove_incomplete_uploads;
 
 const ENDPOINT: &str = "S3_ENDPOINT_URL";
 
-/// Why the settings of a bucket cannot be used. No value is shown that may contain a credential.
+/// Why the settings of a bucket are unusable. Values that may contain a credential are not shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BucketError {
@@ -33,34 +33,34 @@ pub enum BucketError {
     /// The URL of the object store is invalid.
     #[error("{name}: {problem}; set it to http://HOST:PORT or https://HOST:PORT")]
     Endpoint {
-        /// The variable.
+        /// Name of the environment variable.
         name: &'static str,
-        /// The problem.
+        /// Why the URL is invalid.
         problem: &'static str,
     },
     /// The region is invalid.
     #[error("AWS_REGION: {region:?} is not a region, such as us-east-1")]
     Region {
-        /// The region.
+        /// The invalid region.
         region: String,
     },
     /// A credential is invalid.
     #[error("{name}: {problem}")]
     Credential {
-        /// The variable.
+        /// Name of the environment variable.
         name: &'static str,
-        /// The problem.
+        /// Why the credential is invalid.
         problem: &'static str,
     },
     /// A variable is not text.
     #[error("{name}: the value is not UTF-8")]
     NotText {
-        /// The variable.
+        /// Name of the environment variable.
         name: String,
     },
 }
 
-/// Returns a builder for a bucket with the `AWS_*` variables, at `S3_ENDPOINT_URL` if that is set.
+/// Returns a builder for a bucket. It uses the `AWS_*` variables, and the endpoint in `S3_ENDPOINT_URL` if that is set.
 ///
 /// # Errors
 ///
@@ -110,10 +110,10 @@ fn check_settings(builder: &AmazonS3Builder) -> Result<(), BucketError> {
     check_credentials(builder)
 }
 
-/// Returns the problem of an endpoint that is not the URL of a server.
+/// Returns an error if an endpoint is not the URL of a server.
 fn check_endpoint(endpoint: &str, allows_http: bool) -> Result<(), &'static str> {
     let url = Url::parse(endpoint).map_err(|_| "not a valid URL")?;
-    // The parser of URLs repairs values that the client's parser refuses.
+    // The parser of `Url` accepts and repairs values that the client's parser refuses.
     let uri = endpoint.parse::<Uri>().map_err(|_| "not a valid URL")?;
     match url.scheme() {
         "https" => {}
@@ -150,7 +150,7 @@ fn check_credentials(builder: &AmazonS3Builder) -> Result<(), BucketError> {
     }
     for (name, value) in [(KEY_ID, key_id), (SECRET, secret), ("AWS_SESSION_TOKEN", token)] {
         let Some(value) = value else { continue };
-        // The id of the key ends at a slash in the header of a request.
+        // In the header of a request, a slash ends the id of the key.
         let is_fit = |byte: u8| byte.is_ascii_graphic() && (name != KEY_ID || !b"/,".contains(&byte));
         let problem = match value.as_str() {
             "" => "empty; set it or remove the variable",

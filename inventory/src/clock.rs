@@ -1,4 +1,4 @@
-//! The wall clock of the inventory, and the only call of the system's clock.
+//! The wall clock of the inventory. Only this module reads the clock of the system.
 
 use std::fmt::Debug;
 use std::sync::{Mutex, PoisonError};
@@ -23,12 +23,12 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock for tests, which stands still until it is moved.
+/// A clock for tests. The time changes only when a test changes it.
 #[derive(Debug)]
 pub struct ManualClock(Mutex<DateTime<Utc>>);
 
 impl ManualClock {
-    /// Returns a clock that shows this time.
+    /// Creates a clock that shows this time.
     #[must_use]
     pub fn new(time: DateTime<Utc>) -> Self {
         Self(Mutex::new(time))
@@ -37,12 +37,12 @@ impl ManualClock {
     /// Moves the clock forward.
     pub fn advance(&self, time: Duration) {
         let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // A time beyond the calendar is its end.
+        // A time beyond the calendar moves the clock to the end of the calendar.
         let time = TimeDelta::from_std(time).unwrap_or(TimeDelta::MAX);
         *now = now.checked_add_signed(time).unwrap_or(DateTime::<Utc>::MAX_UTC);
     }
 
-    /// Sets the clock, also to an earlier time.
+    /// Sets the clock, possibly to an earlier time.
     pub fn set(&self, time: DateTime<Utc>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = time;
     }

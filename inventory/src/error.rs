@@ -7,13 +7,13 @@ use rules::values::InvalidValue;
 
 /// An error of an operation.
 ///
-/// Clients see the reason. Details that are not for clients, such as a database error or a path, are logged where the
-/// error happens.
+/// Clients receive the reason. Details not meant for clients, such as a database error or a path, are logged where the
+/// error occurs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Error {
     kind: ErrorKind,
-    /// Whether the request itself is refused, before an operation begins. Clients see another body then.
+    /// Whether the request itself is refused, before an operation begins. The response then has another body format.
     is_of_request: bool,
     reason: String,
     findings: Vec<NetworkFinding>,
@@ -35,7 +35,7 @@ pub enum ErrorKind {
     Forbidden,
     /// The request exceeds a limit of the service.
     TooLarge,
-    /// The service cannot do it at the moment. A retry can succeed.
+    /// The service cannot perform the operation at the moment. A retry can succeed.
     Unavailable,
     /// A disk is full.
     InsufficientStorage,
@@ -76,7 +76,7 @@ impl Error {
         Self::new(ErrorKind::TooLarge, reason)
     }
 
-    /// Returns the error for an operation that cannot be done at the moment.
+    /// Returns the error for an operation that cannot be performed at the moment.
     pub fn unavailable(reason: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unavailable, reason)
     }
@@ -91,7 +91,7 @@ impl Error {
         Self::new(ErrorKind::Unimplemented, reason)
     }
 
-    /// Returns the error for a value in a request that is refused before an operation begins.
+    /// Returns the error for an invalid value in a request, refused before an operation begins.
     pub fn malformed(reason: impl Into<String>) -> Self {
         Self::invalid(reason).of_request()
     }
@@ -101,19 +101,19 @@ impl Error {
         Self::new(ErrorKind::Internal, reason)
     }
 
-    /// Returns an internal error and logs the cause: an invariant of the service is broken. `what` names the invariant
-    /// and the record, and contains no secrets. The client learns only that the service failed.
+    /// Logs a broken invariant of the service and returns an internal error. `what` names the invariant and the record,
+    /// and contains no secrets. The client learns only that the service failed.
     pub fn broken(what: impl fmt::Display) -> Self {
         tracing::error!(%what, "internal error");
         Self::internal("internal error while processing the request; see the service's log")
     }
 
-    /// Returns the error for a full disk. `what` names what is stored on that disk.
+    /// Returns the error for a full disk. `what` names the data stored on that disk.
     pub fn insufficient_storage(what: &str) -> Self {
         Self::new(ErrorKind::InsufficientStorage, format!("no space left on the disk of {what}"))
     }
 
-    /// Marks the error as one of the request itself, before an operation begins.
+    /// Marks the error as a refusal of the request itself, before an operation begins.
     #[must_use]
     pub fn of_request(self) -> Self {
         Self { is_of_request: true, ..self }
@@ -137,7 +137,7 @@ impl Error {
         self.is_of_request
     }
 
-    /// Returns the reason that the client sees.
+    /// Returns the reason that the client receives.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.reason

@@ -6,14 +6,14 @@ use uuid::Uuid;
 
 use crate::id::{ClusterId, HostId, InfraEnvId};
 
-/// An event.
+/// An entry in the history of clusters, infra-envs and hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Stable name of the kind of event.
     pub name: String,
-    /// The severity.
+    /// The severity, by which clients filter and count events.
     pub severity: Severity,
-    /// The audience.
+    /// The audience, by which clients filter events.
     pub category: Category,
     /// The cluster that the event is about.
     pub cluster: Option<ClusterId>,
@@ -21,18 +21,18 @@ pub struct Event {
     pub host: Option<HostId>,
     /// The infra-env that the event is about.
     pub infra_env: Option<InfraEnvId>,
-    /// Text for the audience.
+    /// The text for the audience.
     pub message: String,
-    /// When it happened.
+    /// Time of the event.
     pub time: DateTime<Utc>,
-    /// Id of the request that caused it.
+    /// Id of the request that caused the event.
     pub request: Option<Uuid>,
-    /// More properties, as a JSON object.
+    /// Additional properties, as a JSON object.
     pub props: Option<String>,
 }
 
 impl Event {
-    /// Returns an event of a time, about no resource yet.
+    /// Creates an event without a resource. `time` is the time of the event.
     pub fn new(name: &str, severity: Severity, message: impl Into<String>, time: DateTime<Utc>) -> Self {
         Self {
             name: name.to_owned(),
@@ -54,37 +54,37 @@ impl Event {
         Self { request: Some(request), ..self }
     }
 
-    /// Sets the cluster.
+    /// Sets the cluster that the event is about.
     #[must_use]
     pub fn of_cluster(self, cluster: Option<ClusterId>) -> Self {
         Self { cluster, ..self }
     }
 
-    /// Sets the infra-env.
+    /// Sets the infra-env that the event is about.
     #[must_use]
     pub fn of_infra_env(self, infra_env: InfraEnvId) -> Self {
         Self { infra_env: Some(infra_env), ..self }
     }
 
-    /// Sets the host.
+    /// Sets the host that the event is about.
     #[must_use]
     pub fn of_host(self, host: HostId) -> Self {
         Self { host: Some(host), ..self }
     }
 }
 
-/// Selects events.
+/// A filter for events, with their order and page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventQuery {
     /// Only events of this cluster.
     pub cluster: Option<ClusterId>,
     /// Only events of this infra-env.
     pub infra_env: Option<InfraEnvId>,
-    /// Only events of these hosts. Empty: of any host.
+    /// Only events of these hosts. Empty: events of any host.
     pub hosts: Vec<HostId>,
     /// Only events of hosts that exist and are not deleted.
     pub live_hosts: bool,
-    /// With `hosts`: also events that are about no host. Without `hosts`: only those.
+    /// With `hosts`: also events that concern no host. Without `hosts`: only events that concern no host.
     pub cluster_level: bool,
     /// Only these severities. Empty: all.
     pub severities: Vec<Severity>,
@@ -98,7 +98,7 @@ pub struct EventQuery {
     pub limit: Option<u64>,
     /// Number of events to skip.
     pub offset: u64,
-    /// Only events after this position, in the requested order. The store then counts nothing.
+    /// Only events after this position, in the requested order. The store then counts no events.
     pub after: Option<EventPosition>,
 }
 
@@ -119,14 +119,14 @@ impl EventPosition {
 /// Number of events of each severity.
 pub type SeverityCounts = [u64; Severity::ALL.len()];
 
-/// The result of a query.
+/// The result of an event query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventPage {
-    /// The events between offset and limit.
+    /// The requested page of events.
     pub events: Vec<Event>,
-    /// Number of all matching events.
+    /// Number of all matching events, on all pages.
     pub count: u64,
-    /// Number of matching events of each severity. Ignores the severities of the query.
+    /// Number of matching events of each severity, regardless of the severities in the query.
     pub by_severity: SeverityCounts,
     /// Position of the last event. The next page starts after it.
     pub last: Option<EventPosition>,

@@ -1,7 +1,7 @@
-//! Storage for files: logs that hosts send, manifests and other files of installations.
+//! File storage: logs from hosts, manifests and other files of installations.
 //!
-//! Files are in a directory, or in a bucket that several replicas share. Each write is atomic: a reader sees the old or
-//! the new file as a whole. A client that reads a file while it is replaced gets all of the old file.
+//! Files are in a directory, or in a bucket shared by several replicas. Each write is atomic: a reader sees the old or
+//! the new file as a whole. A client that is reading a file when it is replaced receives all of the old file.
 
 mod error;
 mod in_bucket;
@@ -34,18 +34,18 @@ use in_bucket::FileBucket;
 pub use path::FilePath;
 use upload::PendingUpload;
 
-/// Longer files are uploaded in parts of this length, two at a time. The minimum of S3 is 5 MiB.
+/// Length of an uploaded part. Longer files are uploaded in parts, two at a time. The minimum of S3 is 5 MiB.
 const PART_LEN: usize = 8 << 20;
 const MAX_PARTS_AT_ONCE: usize = 2;
-/// Maximum number of bytes of a file that are in memory during a write: the parts being sent and the next one.
+/// Maximum number of bytes of a file in memory during a write: the parts being sent and the next part.
 pub(super) const MAX_BUFFERED: usize = PART_LEN * (MAX_PARTS_AT_ONCE + 1);
-/// Maximum number of files of a folder that can be listed. No record has that many.
+/// Maximum number of files in a listed folder. No record has that many files.
 const MAX_LISTED: usize = 10_000;
 /// Age after which an incomplete upload is abandoned. Stalled clients are disconnected long before.
 const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl FilePath {
-    /// Joins names to a path, outermost first. A name has only letters, digits, `.`, `_` and `-`, and does not start
+    /// Joins names into a path, outermost first. A name has only letters, digits, `.`, `_` and `-`, and does not start
     /// with `.`.
     ///
     /// # Errors
@@ -61,26 +61,26 @@ impl FilePath {
 pub struct FileStore {
     objects: Arc<dyn ObjectStore>,
     bucket: Option<Arc<FileBucket>>,
-    /// The lock that tells other processes that parts in the directory may belong to uploads in progress.
+    /// The lock that shows other processes that parts in the directory may belong to uploads in progress.
     _in_use: Option<Arc<File>>,
 }
 
 /// Metadata of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileInfo {
-    /// The path.
+    /// The path in the store.
     pub path: FilePath,
     /// The length in bytes.
     pub len: u64,
-    /// When it was written.
+    /// Time of the last write.
     pub written_at: DateTime<Utc>,
 }
 
 /// An open file.
 pub struct OpenFile {
-    /// The metadata.
+    /// Path, length and time of the file.
     pub info: FileInfo,
-    /// The bytes.
+    /// The bytes of the file.
     pub content: BoxStream<'static, Result<Bytes, FileError>>,
 }
 
@@ -91,11 +91,10 @@ impl fmt::Debug for OpenFile {
 }
 
 impl FileStore {
-    /// Opens a store in a directory or, for `s3://BUCKET/PREFIX`, in a bucket. A bucket uses the credentials in
-    /// `AWS_*`, the endpoint `S3_ENDPOINT_URL` if it is set, and the certificates in `SSL_CERT_FILE` instead of the
-    /// system's.
+    /// Opens a store in a directory or, for `s3://BUCKET/PREFIX`, in a bucket. A bucket uses the credentials in `AWS_*`
+    /// and the endpoint in `S3_ENDPOINT_URL` if it is set. The certificates in `SSL_CERT_FILE` replace the system's.
     ///
-    /// If the process is killed during an upload, the parts stay until they are
+    /// If the process is killed during an upload, its parts stay until they are
     /// [removed](Self::remove_abandoned_uploads).
     ///
     /// # Errors
@@ -106,11 +105,11 @@ impl FileStore {
         Self::open_with_limits(place, BucketLimits::default())
     }
 
-    /// Opens a store as [`open`](Self::open) does, with these time limits for a bucket.
+    /// Opens a store like [`open`](Self::open), with these time limits for a bucket.
     ///
     /// # Errors
     ///
-    /// Returns the same errors.
+    /// Returns an error in the same cases.
     pub fn open_with_limits(place: &str, limits: BucketLimits) -> Result<Self, FileError> {
         match place.split_once("://") {
             Some(("s3", bucket)) => Self::in_bucket(bucket, limits),
@@ -119,8 +118,8 @@ impl FileStore {
         }
     }
 
-    /// Opens a store in a directory, which is created if it does not exist. Removes parts of uploads that a killed
-    /// process left.
+    /// Opens a store in a directory, which is created if it does not exist. Removes upload parts that a killed process
+    /// left.
     ///
     /// # Errors
     ///
@@ -140,7 +139,7 @@ impl FileStore {
     fn in_bucket(place: &str, limits: BucketLimits) -> Result<Self, FileError> {
         let (name, prefix) = place.split_once('/').unwrap_or((place, ""));
         let settings = s3_from_env(name).map_err(|source| {
-            // The name of an invalid bucket may contain credentials.
+            // An invalid bucket name may contain credentials, so the error does not contain it.
             FileError::Open { place: "an S3 bucket".to_owned(), source: source.into() }
         })?;
         let prefix = prefix.trim_matches('/');
@@ -160,11 +159,11 @@ impl FileStore {
         self.bucket.is_some()
     }
 
-    /// Checks that a bucket answers and exists. A directory is not checked.
+    /// Checks that a bucket responds and exists. A directory is not checked.
     ///
     /// # Errors
     ///
-    /// Returns an error if the bucket does not answer, does not exist, or refuses the credentials.
+    /// Returns an error if the bucket does not respond, does not exist, or refuses the credentials.
     pub async fn check(&self) -> Result<(), FileError> {
         if self.bucket.is_some() {
             // No file has this name.
@@ -173,8 +172,8 @@ impl FileStore {
         Ok(())
     }
 
-    /// Removes uploads to a bucket that have been incomplete for a day: their processes were killed. Those in a
-    /// directory are removed when it is opened.
+    /// Removes uploads to a bucket that have been incomplete for a day, because their processes were killed. Incomplete
+    /// uploads in a directory are removed when the directory is opened.
     ///
     /// # Errors
     ///
@@ -183,7 +182,8 @@ impl FileStore {
         self.remove_incomplete_uploads(ABANDONED, now).await
     }
 
-    /// Removes uploads to a bucket that began more than `age` before `now` and are incomplete. Returns their number.
+    /// Removes incomplete uploads to a bucket that began more than `age` before `now`. Returns the number of removed
+    /// uploads.
     ///
     /// # Errors
     ///
@@ -194,7 +194,7 @@ impl FileStore {
         now: DateTime<Utc>,
     ) -> Result<usize, FileError> {
         let Some(bucket) = &self.bucket else { return Ok(0) };
-        // A time before the calendar begins: no upload is that old.
+        // Before the start of the calendar: no upload is that old.
         let before = TimeDelta::from_std(age).ok().and_then(|age| now.checked_sub_signed(age));
         let Some(before) = before else { return Ok(0) };
         let removed = bucket.remove_incomplete_uploads(before).await;
@@ -240,7 +240,7 @@ impl FileStore {
         Ok(Some(OpenFile { info, content }))
     }
 
-    /// Deletes a file. Succeeds if it does not exist.
+    /// Deletes a file. Succeeds if the file does not exist.
     ///
     /// # Errors
     ///
@@ -270,23 +270,22 @@ impl FileStore {
     ///
     /// Returns an error if the storage fails or the folder has too many files.
     pub async fn list(&self, folder: &FilePath) -> Result<Vec<FileInfo>, FileError> {
-        let mut found = Vec::new();
+        let mut files = Vec::new();
         let mut objects = self.objects.list(Some(&folder.to_object()));
         while let Some(object) = objects.next().await {
             let object = object.map_err(self.error(folder, "listed"))?;
-            // Skip objects that other programs put there.
+            // Skip objects of other programs.
             let Ok(path) = FilePath::from_names(object.location.as_ref().split('/')) else { continue };
-            if found.len() == MAX_LISTED {
+            if files.len() == MAX_LISTED {
                 return Err(FileError::TooMany { folder: folder.clone(), most: MAX_LISTED });
             }
-            found.push(FileInfo { path, len: object.size, written_at: object.last_modified });
+            files.push(FileInfo { path, len: object.size, written_at: object.last_modified });
         }
-        found.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(found)
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(files)
     }
 
-    /// Returns a function that converts an error of the storage. Nothing of what a bucket's server sent is in the
-    /// result.
+    /// Returns a function that converts a storage error. The result contains nothing that a bucket's server sent.
     fn error<E: Into<Cause>>(
         &self,
         path: &FilePath,

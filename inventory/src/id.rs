@@ -4,7 +4,7 @@ pub use assisted::{ClusterId, HostId, InfraEnvId};
 use utoipa::IntoParams;
 use uuid::Uuid;
 
-/// An id that is a path parameter.
+/// The id of a record, as a path parameter of the API.
 pub(crate) trait RecordId: From<Uuid> + Send {
     /// The name of the path parameter.
     const PARAMETER: &'static str;

@@ -1,4 +1,4 @@
-//! Stored jobs.
+//! Stored jobs: work outside of requests, with retries.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use uuid::Uuid;
 use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::store::{Kind, Record};
 
-/// The pause after the first failed attempt. Each further pause is twice as long.
+/// The pause after the first failed attempt. It doubles with each further attempt.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const MAX_PAUSE: Duration = Duration::from_secs(15 * 60);
-/// The time after which a job that still fails is given up, whatever the number of attempts.
+/// The time after which a failing job is given up, even if attempts remain.
 const LIFETIME: TimeDelta = TimeDelta::days(1);
 
 /// The rules for all jobs of one kind.
@@ -27,7 +27,6 @@ pub struct JobPolicy {
     pub reports_progress: bool,
 }
 
-/// The policy of [`JobWork::DeleteClusterFiles`].
 const DELETE_CLUSTER_FILES: JobPolicy =
     JobPolicy { time_limit: Duration::from_secs(60), max_attempts: 10, reports_progress: true };
 
@@ -35,8 +34,8 @@ const DELETE_CLUSTER_FILES: JobPolicy =
 const DELETE_HOST_LOGS: JobPolicy =
     JobPolicy { time_limit: Duration::from_secs(60), max_attempts: 10, reports_progress: false };
 
-/// The resource that an attempt uses alone. Attempts at two jobs with the same key never run at the same time, on any
-/// replica.
+/// A resource that only one attempt may use at a time. Attempts at two jobs with the same key never run at the same
+/// time, on any replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExclusiveKey {
     /// The files of a cluster.
@@ -49,16 +48,16 @@ pub(crate) enum ExclusiveKey {
 pub enum JobWork {
     /// Deletes all files of a deleted cluster.
     DeleteClusterFiles {
-        /// The cluster.
+        /// Id of the deleted cluster.
         cluster: ClusterId,
     },
-    /// Deletes the logs of a host that was deleted or left its cluster.
+    /// Deletes the logs of a deleted host, or of a host that left its cluster.
     DeleteHostLogs {
-        /// The cluster.
+        /// Id of the cluster that the host belonged to.
         cluster: ClusterId,
         /// The infra-env of the host.
         infra_env: InfraEnvId,
-        /// The host.
+        /// Id of the host.
         host: HostId,
     },
 }
@@ -73,7 +72,7 @@ impl JobWork {
         }
     }
 
-    /// Returns the resource that an attempt uses alone, if any.
+    /// Returns the resource that only one attempt may use at a time, if any.
     pub(crate) fn exclusive_key(&self) -> Option<ExclusiveKey> {
         match *self {
             Self::DeleteClusterFiles { cluster } => Some(ExclusiveKey::ClusterFiles(cluster)),
@@ -94,34 +93,34 @@ impl fmt::Display for JobWork {
     }
 }
 
-/// A job: work outside of a request, which survives the end of the process.
+/// A job: work outside of a request. It survives the end of the process.
 ///
-/// Each attempt first moves `not_before` to the end of its time limit, so that the next attempt is not due while it runs.
-/// If the process is killed, another attempt begins then.
+/// An attempt starts by moving `not_before` to the end of its time limit, so that the next attempt is not due while it
+/// runs. If the process is killed, another attempt starts at that time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobRecord {
     /// Id.
     pub id: Uuid,
-    /// The work.
+    /// The task of the job, with its parameters.
     pub work: JobWork,
-    /// Attempts that have begun.
+    /// Number of started attempts.
     pub attempts: u32,
     /// Time of the next attempt.
     pub not_before: DateTime<Utc>,
     /// Time after which the job is given up.
     pub deadline: DateTime<Utc>,
-    /// The error of the last attempt.
+    /// Error of the last failed attempt.
     pub last_error: Option<String>,
-    /// Latest end of the attempt that is running. Older releases do not write it.
+    /// Latest end of the running attempt. Older releases do not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running_until: Option<DateTime<Utc>>,
-    /// Progress of the attempt that is running. Older releases do not write it.
+    /// Progress of the running attempt. Older releases do not write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<String>,
 }
 
 impl JobRecord {
-    /// Returns a job whose first attempt is due now.
+    /// Creates a job whose first attempt is due now.
     #[must_use]
     pub fn new(work: JobWork, now: DateTime<Utc>) -> Self {
         Self {
@@ -136,12 +135,12 @@ impl JobRecord {
         }
     }
 
-    /// Returns `true` if it is time for an attempt.
+    /// Returns `true` if an attempt is due.
     pub(crate) fn is_due(&self, now: DateTime<Utc>) -> bool {
         self.not_before <= now
     }
 
-    /// Returns `true` if all attempts have begun, or if the deadline has passed.
+    /// Returns `true` if all attempts have started, or if the deadline has passed.
     pub(crate) fn is_over(&self, now: DateTime<Utc>) -> bool {
         self.attempts >= self.work.policy().max_attempts || self.deadline <= now
     }
@@ -151,7 +150,7 @@ impl JobRecord {
         self.running_until.is_some_and(|end| now < end)
     }
 
-    /// Returns `true` while an attempt at this job keeps attempts at `other` from beginning.
+    /// Returns `true` while an attempt at this job prevents attempts at `other`.
     pub(crate) fn excludes(&self, other: &Self, now: DateTime<Utc>) -> bool {
         self.is_rival(other) && self.is_running(now)
     }
@@ -162,7 +161,7 @@ impl JobRecord {
         self.id != other.id && key.is_some() && key == other.work.exclusive_key()
     }
 
-    /// Begins an attempt.
+    /// Records the start of an attempt.
     pub(crate) fn begin(&mut self, now: DateTime<Utc>) {
         let end = now + self.work.policy().time_limit;
         self.attempts = self.attempts.saturating_add(1);
@@ -171,7 +170,7 @@ impl JobRecord {
         self.progress = None;
     }
 
-    /// Notes that the attempt failed. Returns `false` if it was the last one.
+    /// Records the failure of an attempt. Returns `false` if it was the last attempt.
     pub(crate) fn fail(&mut self, error: String, now: DateTime<Utc>) -> bool {
         let doublings = self.attempts.saturating_sub(1).min(16);
         let pause = FIRST_PAUSE.saturating_mul(1 << doublings).min(MAX_PAUSE);

@@ -1,5 +1,4 @@
-//! The journal of one attempt at an operation: its time, its request, and the events and jobs that are written with its
-//! change.
+//! The journal of one attempt at an operation: its time, its request, and the events and jobs to write with its change.
 
 use chrono::{DateTime, Utc};
 
@@ -20,7 +19,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Returns the journal of an operation. `request` is the request that it answers, if any.
+    /// Creates the journal of an operation. `request` is the id of the request that caused the operation, if any.
     pub(crate) fn new(now: DateTime<Utc>, request: Option<RequestId>) -> Self {
         Self { now, request, events: Vec::new(), jobs: Vec::new() }
     }
@@ -30,22 +29,22 @@ impl Journal {
         self.now
     }
 
-    /// Returns the time of the attempt with the precision of most times.
+    /// Returns the time of the attempt in milliseconds, the precision of most stored times.
     pub(crate) fn millis(&self) -> Millis {
         Millis::new(self.now)
     }
 
-    /// Returns the time of the attempt with the precision of creation and update times.
+    /// Returns the time of the attempt in microseconds, the precision of creation and update times.
     pub(crate) fn micros(&self) -> Micros {
         Micros::new(self.now)
     }
 
-    /// Returns `true` if no event and no job was added.
+    /// Returns `true` if the journal contains no event and no job.
     pub(crate) fn is_empty(&self) -> bool {
         self.events.is_empty() && self.jobs.is_empty()
     }
 
-    /// Returns an event of this operation, about no resource yet.
+    /// Creates an event of this operation. The event names no resource yet.
     pub(crate) fn event(&self, name: &str, severity: Severity, message: impl Into<String>) -> Event {
         let event = Event::new(name, severity, message, self.now);
         match self.request {
@@ -54,17 +53,15 @@ impl Journal {
         }
     }
 
-    /// Adds an event.
     pub(crate) fn add(&mut self, event: Event) {
         self.events.push(event);
     }
 
-    /// Adds a job.
     pub(crate) fn add_job(&mut self, work: JobWork) {
         self.jobs.push(JobRecord::new(work, self.now));
     }
 
-    /// Adds the events and jobs to the change that they are part of.
+    /// Adds the events and jobs to the operation's change.
     pub(crate) fn write(self, change: &mut Change) -> Result<(), Error> {
         for event in self.events {
             change.add_event(event);

@@ -20,7 +20,7 @@ pub fn to_json(value: &impl Serialize) -> Result<Vec<u8>, Error> {
 ///
 /// # Errors
 ///
-/// Returns an error if the value cannot be written as JSON. The text may then end with a part of it.
+/// Returns an error if the value cannot be written as JSON. The text may then end with an incomplete value.
 pub(crate) fn append_json(text: &mut Vec<u8>, value: &impl Serialize) -> Result<(), Error> {
     serde_json::to_writer(text, value)
         .map_err(|error| Error::broken(format_args!("a response cannot be written as JSON: {error}")))
@@ -36,7 +36,7 @@ pub fn to_json_text(what: &str, value: &impl Serialize) -> Result<String, Error>
         .map_err(|error| Error::broken(format_args!("{what} cannot be written as JSON: {error}")))
 }
 
-/// Returns a value as a JSON value. `what` names it.
+/// Returns a value as a JSON value. `what` names the value in errors.
 pub(crate) fn to_json_value(what: &str, value: &impl Serialize) -> Result<Value, Error> {
     serde_json::to_value(value)
         .map_err(|error| Error::broken(format_args!("{what} cannot be written as JSON: {error}")))

@@ -1,10 +1,11 @@
 //! The inventory: clusters, infra-envs and hosts, with the API of the Assisted Installer.
 //!
-//! [`Inventory`] is the service: its functions are the operations, which need no HTTP. [`Inventory::router`] returns
-//! its API, and `Inventory::to_api_*` return records as the API shows them. `service` has the operations, `host`,
-//! `cluster` and `infra_env` have records and their rules, `background` has the work without requests, and `api` has
-//! the routes. Each module imports only from those below it; `docs/architecture.md` has the order.
-//! `docs/api-compatibility.md` lists the differences from the Assisted Installer.
+//! [`Inventory`] is the service. Its functions are the operations, and need no HTTP. [`Inventory::router`] returns the
+//! API, and `Inventory::to_api_*` return records as the API represents them. The module `service` contains the
+//! operations, `host`, `cluster` and `infra_env` contain the records and their rules, `background` contains the work
+//! outside of requests, and `api` contains the routes. Each module imports only from lower modules;
+//! `docs/architecture.md` lists the order. `docs/api-compatibility.md` lists the differences from the Assisted
+//! Installer.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "most tests do not depend on the clock"))]
 

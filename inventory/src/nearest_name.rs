@@ -1,13 +1,14 @@
 //! Suggestions for misspelt names.
 
-/// Returns the known name that a misspelt name probably means.
+/// Returns the name that a misspelt name probably means. `None`: no name is similar enough.
 #[must_use]
-pub fn nearest_name<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest_name<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const MAX_EDITS: usize = 2;
     let name = name.to_ascii_lowercase();
-    let distances =
-        known.into_iter().map(|known| (strsim::osa_distance(&name, &known.to_ascii_lowercase()), known));
-    // A short name has every other short name within a few edits.
+    let distances = names
+        .into_iter()
+        .map(|candidate| (strsim::osa_distance(&name, &candidate.to_ascii_lowercase()), candidate));
+    // Any two short names differ by only a few edits.
     let (edits, nearest) = distances.min()?;
     (edits <= MAX_EDITS && edits < nearest.len().min(name.len())).then_some(nearest)
 }
@@ -18,7 +19,7 @@ mod tests {
 
     #[test]
     fn only_similar_names_are_suggested() {
-        let known = ["url", "openshift_version", "cpu_architecture", "type"];
+        let names = ["url", "openshift_version", "cpu_architecture", "type"];
         for (name, nearest) in [
             ("ulr", Some("url")),
             ("URI", Some("url")),
@@ -28,7 +29,7 @@ mod tests {
             ("", None),
             ("comment", None),
         ] {
-            assert_eq!(nearest_name(name, known), nearest, "{name}");
+            assert_eq!(nearest_name(name, names), nearest, "{name}");
         }
     }
 }

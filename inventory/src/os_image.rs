@@ -1,6 +1,6 @@
 //! Base images that clients add while the service runs, in addition to the configured ones.
 //!
-//! They are stored in the database, so that all replicas have them.
+//! They are stored in the database, so that all replicas use them.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -23,8 +23,7 @@ impl Record for OsImageRecord {
     }
 }
 
-/// The list of added base images. Each addition writes it, so that two additions cannot both rest on a list without the
-/// other image.
+/// The list of added base images. Each addition writes this record, so that two concurrent additions conflict.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct OsImageList {}
 
@@ -37,9 +36,9 @@ impl Record for OsImageList {
 }
 
 impl OsImageList {
-    /// Reads the added base images, and records in `change` that one is added.
+    /// Reads the added base images, and records in `change` that another image is added.
     pub(crate) async fn extend(reads: &ReadSet, change: &mut Change) -> Result<Vec<OsImage>, Error> {
-        // The list is read before its images: an image that is added in the meantime changes the list.
+        // The list is read before its images, because an image added in the meantime changes the list.
         let list = Self {};
         match reads.find::<Self>(None, list.id()).await? {
             Some(stored) => {
@@ -52,7 +51,7 @@ impl OsImageList {
     }
 }
 
-/// Returns the id, made from version and architecture. So each pair has at most one base image.
+/// Returns the id, computed from version and architecture. Each such pair therefore has at most one base image.
 pub(crate) fn id_of(version: &str, architecture: CpuArchitecture) -> Uuid {
     let digest = Sha256::digest(format!("os-image/{version}/{architecture}"));
     let mut bytes = [0; 16];

@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-/// The id of a request. Events that the request causes contain it.
+/// The id of a request. Events caused by the request contain it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestId(pub Uuid);
 

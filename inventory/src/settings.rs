@@ -1,4 +1,4 @@
-//! Settings of the inventory, which the operator chooses.
+//! Settings of the inventory, chosen by the operator.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,9 +28,9 @@ pub struct Settings {
     pub image_service_base_url: HttpUrl,
     /// Whether the service refuses bodies with unknown keys.
     pub reject_unknown_fields: bool,
-    /// Image type of infra-envs that name none.
+    /// Image type of infra-envs that set none.
     pub default_image_type: ImageType,
-    /// Time server of infra-envs that name none. May be empty.
+    /// Time server of infra-envs that set none. May be empty.
     pub default_ntp_source: String,
     /// Registries that need no credentials.
     pub public_registries: Vec<String>,
@@ -48,7 +48,7 @@ pub struct Settings {
     pub discovery_delay_seconds: u32,
     /// The first OpenShift version whose live system runs nmstate at boot.
     pub first_nmstate_version: Version,
-    /// CA certificates in PEM that the agent trusts for this service. `None`: those of its system.
+    /// CA certificates in PEM that the agent trusts for this service. `None`: the certificates of the agent's system.
     pub service_ca_certificates: Option<String>,
     /// Whether the agent skips the verification of this service's certificate.
     pub skip_certificate_verification: bool,
@@ -58,19 +58,19 @@ pub struct Settings {
     pub host_monitor_interval: Duration,
     /// Time without progress after which the monitor counts as stuck.
     pub monitor_timeout: Duration,
-    /// How long deleted clusters and hosts are kept.
+    /// Time for which deleted clusters and hosts are kept.
     pub kept_after_deletion: Duration,
-    /// How long images of known infra-envs are served while the database is unreachable.
+    /// Time for which images of known infra-envs are served while the database is unreachable.
     pub database_outage_grace: Duration,
-    /// IPv4 networks of clusters that name none.
+    /// IPv4 networks of clusters that set none.
     pub cluster_networks: ClusterNetworks,
-    /// IPv6 networks of clusters that name none.
+    /// IPv6 networks of clusters that set none.
     pub cluster_networks_v6: ClusterNetworks,
     /// Fixed id of new infra-envs, so that only one can exist.
     pub infra_env_id: Option<InfraEnvId>,
     /// Origins whose pages may call the API. `*` matches any part.
     pub allowed_origins: Vec<String>,
-    /// Hosts that requests for the API and the page may name under the policy `none`.
+    /// Values of the header `Host` that requests for the API and the page may have under the policy `none`.
     pub allowed_hosts: AllowedHosts,
     /// Whether an agent from another container image must upgrade to [`Self::agent_image`].
     pub upgrade_agents: bool,
@@ -80,24 +80,25 @@ pub struct Settings {
     pub inventory_max_size: Option<u64>,
     /// Minimum size of the disks that agents report, in bytes. `None`: they report all disks.
     pub inventory_disk_min_size: Option<u64>,
-    /// The hardware that hosts need.
+    /// The minimum hardware of hosts.
     pub hardware: HardwareRequirements,
-    /// What decides validations.
+    /// The settings of validations.
     pub validations: ValidationSettings,
-    /// Whether the service suggests a role for each host whose user chose none.
+    /// Whether the service suggests a role for each host without a user's choice.
     pub auto_assign_roles: bool,
-    /// The latency and packet loss from which on a measurement has consequences.
+    /// Limits for measured latency and packet loss, above which a measurement has consequences.
     pub measurement_limits: MeasurementLimits,
     /// Whether `cvo` is an operator of each cluster, next to `console`.
     pub check_cluster_version: bool,
     /// Limits for the hosts of one infra-env.
     pub host_limits: HostLimits,
-    /// Called on a background thread after each request whose body took much memory. An allocator may keep memory that
-    /// was freed, so that the limit on the work does not limit the memory of the process.
+    /// Called on a background thread after each request whose body took much memory. The function can return freed
+    /// memory to the system. Otherwise, an allocator may keep it, and the process exceeds the memory limit for
+    /// requests.
     pub after_large_request: fn(),
     /// Rules for the URLs of base images that users add.
     pub added_image_rule: AddedImageRule,
-    /// The wall clock. Tests set one that they move.
+    /// The wall clock. Tests set a clock that they control.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -137,14 +138,14 @@ impl fmt::Debug for AddedImageRule {
 pub struct HostLimits {
     /// Maximum number of hosts of an infra-env, without deleted ones.
     pub hosts: u64,
-    /// Maximum length of one report, in bytes. All reports of one host together may have twice as many.
+    /// Maximum length of one report, in bytes. All reports of one host together may be twice as long.
     pub bytes_per_report: usize,
     /// Maximum length of all host records of an infra-env, in bytes. Most of these bytes are reports.
     pub bytes: u64,
 }
 
 impl HostLimits {
-    /// Returns the most bytes of all reports of one host.
+    /// Returns the maximum number of bytes of all reports of one host.
     #[must_use]
     pub(crate) fn bytes_per_host(&self) -> usize {
         self.bytes_per_report.saturating_mul(2)
@@ -152,23 +153,23 @@ impl HostLimits {
 }
 
 impl Default for HostLimits {
-    /// A real inventory report has about 50 KiB. The total allows 64 KiB for each host.
+    /// A real inventory report is about 50 KiB long. The total allows 64 KiB for each host.
     fn default() -> Self {
         Self { hosts: 20_000, bytes_per_report: 1 << 20, bytes: 20_000 * (64 << 10) }
     }
 }
 
-/// The hosts that a request may name. `*` in a host matches any text. The hosts of the base URLs, and the names and
-/// addresses of loopback, are always allowed.
+/// The values of the header `Host` that a request may have. `*` in a value matches any text. The hosts of the base
+/// URLs, and the names and addresses of loopback, are always allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AllowedHosts {
-    /// Any host. The program that embeds this service checks it.
+    /// Any host. The program that embeds this service checks the header.
     Any,
-    /// Only these, for a service that listens only on loopback.
+    /// Only these hosts, for a service that listens only on loopback.
     Loopback(Vec<String>),
     /// Any IP address.
     Addresses,
-    /// Only these.
+    /// Only these hosts.
     Listed(Vec<String>),
 }
 
@@ -232,24 +233,24 @@ impl Settings {
     /// The default of [`Self::check_cluster_version`].
     pub const CHECK_CLUSTER_VERSION: bool = false;
 
-    /// Returns a digest of what assessments depend on besides facts: the validations of this release, and the settings
-    /// about them. A host that was assessed on another basis is assessed again.
+    /// Returns a digest of the validations of this release and of their settings. Assessments depend on them in
+    /// addition to the facts. A host assessed on another basis is assessed again.
     #[must_use]
     pub fn assessment_basis(&self) -> String {
         let ids = (HostValidationId::ALL, ClusterValidationId::ALL);
         let settings = (&self.validations, &self.hardware, self.auto_assign_roles);
-        // Another release may have other rules.
+        // Another release may have different rules.
         let basis = format!("{} {ids:?} {settings:?}", env!("CARGO_PKG_VERSION"));
         let digest = Sha256::digest(basis);
         digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Returns what assessments depend on.
+    /// Returns the settings that assessments depend on.
     pub(crate) fn evaluation(&self) -> EvaluationSettings<'_> {
         EvaluationSettings { hardware: &self.hardware, validations: &self.validations }
     }
 
-    /// Returns what decides the steps of agents.
+    /// Returns the settings that determine the steps of agents.
     pub(crate) fn step_settings(&self) -> StepSettings {
         StepSettings {
             agent_image: self.agent_image.clone(),
@@ -261,7 +262,7 @@ impl Settings {
         }
     }
 
-    /// Returns settings with these base URLs and defaults for all else.
+    /// Creates settings with these base URLs. All other settings have their defaults.
     #[must_use]
     pub fn new(service_base_url: HttpUrl, image_service_base_url: HttpUrl) -> Self {
         const IMAGES: &str = "quay.io/edge-infrastructure";

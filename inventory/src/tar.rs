@@ -1,18 +1,18 @@
 //! Tar archives of small files, with the same bytes on every machine.
 //!
 //! The crate `tar` writes the headers. Its own functions refuse names with a leading slash, which the archives of the
-//! Assisted Installer have, so this module fills the two name fields itself.
+//! Assisted Installer contain. This module therefore fills the two name fields itself.
 
 use tar::Header;
 
-/// The size of a block in bytes.
+/// Size of a block, in bytes.
 const BLOCK: usize = 512;
 
-/// A name that does not fit into the two fields of the format.
+/// The error for a name that does not fit into the two name fields of a tar header.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("file name {name:?} is too long for a tar archive: {} bytes do not fit into a directory of 155 bytes and a name of 100 bytes", name.len())]
 pub struct LongName {
-    /// The name.
+    /// The name that does not fit.
     pub name: String,
 }
 
@@ -41,7 +41,7 @@ pub(crate) const END: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
 pub(crate) fn padding(len: u64) -> &'static [u8] {
     const BLOCK_LEN: u64 = 512;
     let len = usize::try_from(len.wrapping_neg() % BLOCK_LEN);
-    // Always shorter than a block.
+    // The padding is always shorter than a block.
     len.ok().and_then(|len| END.get(..len)).unwrap_or_default()
 }
 
@@ -68,7 +68,8 @@ pub(crate) fn header(name: &str, len: u64, written_at: u64) -> Result<[u8; BLOCK
     Ok(*header.as_bytes())
 }
 
-/// Splits a name into directories and the rest, both short enough. The directories are empty if the whole name fits.
+/// Splits a name into directories and the rest, each short enough for its field. The directories are empty if the whole
+/// name fits.
 fn split(name: &str, prefix: usize, rest: usize) -> Option<(&str, &str)> {
     if name.len() <= rest {
         return Some(("", name));

@@ -1,4 +1,4 @@
-//! A program that embeds the inventory: all operations without HTTP, and the same results as with it.
+//! A program that embeds the inventory: all operations work without HTTP, and have the same results as over HTTP.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -94,7 +94,7 @@ fn assert_same(record: impl Serialize, response: &Value) {
 }
 
 #[tokio::test]
-async fn records_are_shown_as_in_responses() {
+async fn embedded_records_equal_api_responses() {
     let site = Site::open().await;
     let inventory = &site.inventory;
     let cluster = site.register_cluster("one").await;
@@ -102,25 +102,25 @@ async fn records_are_shown_as_in_responses() {
     let host = site.register_host(infra_env).await;
 
     let record = inventory.infra_env(infra_env).await.unwrap();
-    let shown = site.get(&format!("infra-envs/{infra_env}")).await;
-    assert_same(inventory.to_api_infra_env(&record).await.unwrap(), &shown);
+    let response = site.get(&format!("infra-envs/{infra_env}")).await;
+    assert_same(inventory.to_api_infra_env(&record).await.unwrap(), &response);
 
     let record = inventory.host(host).await.unwrap();
-    let shown = site.get(&format!("infra-envs/{infra_env}/hosts/{}", host.host_id)).await;
-    assert_same(inventory.to_api_host(&record).await.unwrap(), &shown);
+    let response = site.get(&format!("infra-envs/{infra_env}/hosts/{}", host.host_id)).await;
+    assert_same(inventory.to_api_host(&record).await.unwrap(), &response);
     let hosts: Vec<_> =
         inventory.to_api_hosts(HostQuery::of_infra_env(infra_env)).try_collect().await.unwrap();
     assert_same(hosts, &site.get(&format!("infra-envs/{infra_env}/hosts")).await);
 
     let record = inventory.cluster(cluster).await.unwrap();
     for (shown_hosts, query) in [(ShownHosts::InFull, ""), (ShownHosts::Counted, "?exclude-hosts=true")] {
-        let shown = site.get(&format!("clusters/{cluster}{query}")).await;
-        assert_same(inventory.to_api_cluster(&record, shown_hosts).await.unwrap(), &shown);
+        let response = site.get(&format!("clusters/{cluster}{query}")).await;
+        assert_same(inventory.to_api_cluster(&record, shown_hosts).await.unwrap(), &response);
     }
 
     let findings = inventory.preflight(infra_env).await.unwrap();
-    let shown = site.get(&format!("infra-envs/{infra_env}/preflight")).await;
-    assert_same(inventory.to_api_preflight(&findings).unwrap(), &shown);
+    let response = site.get(&format!("infra-envs/{infra_env}/preflight")).await;
+    assert_same(inventory.to_api_preflight(&findings).unwrap(), &response);
 
     let events = inventory.events(EventListQuery::for_infra_env(infra_env)).await.unwrap();
     let events: Vec<ListedEvent> = events.events.map_ok(ListedEvent::from).try_collect().await.unwrap();
@@ -230,7 +230,7 @@ async fn events_are_selected_by_subject_and_severity() {
     assert_eq!(names(newest).await, ["host_bind_failed"]);
 }
 
-/// The compiler proves that the futures of operations can be spawned.
+/// The compiler checks that the futures of operations can be spawned.
 #[test]
 fn futures_of_operations_are_send() {
     fn require_send(_: impl Send) {}

@@ -99,8 +99,8 @@ impl Attempt {
     /// Starts an attempt. Returns the outcome instead if no attempt can start.
     async fn begin(inventory: &Inventory, id: Uuid) -> Result<Result<Self, JobOutcome>, Error> {
         let changes = inventory.records().store().feed().subscribe();
-        let begun = inventory.records().change(|reads| plan_beginning(inventory, reads, id)).await?;
-        Ok(begun.map(|(stored, deadline)| Self {
+        let start = inventory.records().change(|reads| plan_beginning(inventory, reads, id)).await?;
+        Ok(start.map(|(stored, deadline)| Self {
             inventory: inventory.clone(),
             job: stored.record,
             generation: stored.generation,
@@ -142,8 +142,8 @@ impl Attempt {
         result: &Result<(), String>,
     ) -> Result<(Change, JobOutcome), Error> {
         let (mut change, now) = (Change::new(), self.inventory.now());
-        let found = reads.find::<JobRecord>(None, self.job.id).await?;
-        let Some(mut stored) = found.filter(|stored| stored.record.attempts == self.job.attempts) else {
+        let current = reads.find::<JobRecord>(None, self.job.id).await?;
+        let Some(mut stored) = current.filter(|stored| stored.record.attempts == self.job.attempts) else {
             return Ok((change, JobOutcome::Gone));
         };
         let Err(error) = result else {
@@ -159,7 +159,7 @@ impl Attempt {
         Ok((change, JobOutcome::GivenUp))
     }
 
-    /// Waits until the job is removed, or until another attempt has begun.
+    /// Waits until the job is removed, or until another attempt starts.
     async fn wait_for_cancellation(&self) {
         let mut changes = self.changes.lock().await;
         let key = Key { kind: Kind::Job, parent: None, id: self.job.id };
@@ -171,7 +171,7 @@ impl Attempt {
                 }
                 FeedEvent::Resync => true,
             };
-            // The feed may report a change that failed, and this attempt writes its progress.
+            // The feed may report a change that was not committed, or a progress write of this attempt.
             if may_be_cancelled && self.is_cancelled().await {
                 return;
             }
@@ -179,14 +179,15 @@ impl Attempt {
         std::future::pending().await
     }
 
-    /// Returns `false` if the database fails: the end of the attempt reads the job again.
+    /// Returns `true` if the job was removed or another attempt has started. Returns `false` if the database fails,
+    /// because the end of the attempt reads the job again.
     async fn is_cancelled(&self) -> bool {
-        let found = self.inventory.records().find::<JobRecord>(None, self.job.id).await;
-        found.is_ok_and(|found| found.is_none_or(|stored| stored.record.attempts != self.job.attempts))
+        let current = self.inventory.records().find::<JobRecord>(None, self.job.id).await;
+        current.is_ok_and(|current| current.is_none_or(|stored| stored.record.attempts != self.job.attempts))
     }
 }
 
-/// Plans the beginning of an attempt. Returns the changed record and the end of its time limit.
+/// Plans the start of an attempt. Returns the changed record and the end of its time limit.
 async fn plan_beginning(
     inventory: &Inventory,
     reads: ReadSet,
@@ -194,11 +195,11 @@ async fn plan_beginning(
 ) -> Result<(Change, Result<(Stored<JobRecord>, Instant), JobOutcome>), Error> {
     let mut change = Change::new();
     let (now, began) = (inventory.now(), Instant::now());
-    // It is due, unless another worker has begun the attempt.
-    let found = reads.find::<JobRecord>(None, id).await?.filter(|stored| stored.record.is_due(now));
-    let Some(mut stored) = found else { return Ok((change, Err(JobOutcome::Gone))) };
+    // The job is due, unless another worker has started the attempt.
+    let due_job = reads.find::<JobRecord>(None, id).await?.filter(|stored| stored.record.is_due(now));
+    let Some(mut stored) = due_job else { return Ok((change, Err(JobOutcome::Gone))) };
     if stored.record.is_over(now) {
-        // The last attempt ended with its process.
+        // The last attempt ended together with its process.
         let error = stored.record.last_error.as_deref().unwrap_or("the process ended during the attempt");
         change.add_event(failure(&stored.record, error, &inventory.journal(None)));
         change.remove(&stored);
@@ -208,7 +209,8 @@ async fn plan_beginning(
     if rivals.iter().any(|rival| rival.record.excludes(&stored.record, now)) {
         return Ok((change, Err(JobOutcome::Waiting)));
     }
-    // Writing the rivals makes this change conflict with the beginning of theirs, even if they do not know this job yet.
+    // This change also writes the rival jobs. It therefore conflicts with the start of a rival's attempt, even if the
+    // worker of that attempt has not read this job.
     for rival in &rivals {
         change.replace(&rival.record, rival.generation)?;
     }
@@ -237,7 +239,7 @@ async fn read_rivals(
     Ok(rivals)
 }
 
-/// Writes the progress of an attempt to its record.
+/// Writes the progress of an attempt to the job's record.
 #[derive(Debug)]
 struct JobProgress {
     inventory: Inventory,
@@ -248,7 +250,7 @@ struct JobProgress {
 }
 
 impl JobProgress {
-    /// Reports the progress. It is written every few seconds, if the kind of the job reports progress.
+    /// Reports the progress. It is written every few seconds, if jobs of this kind report progress.
     async fn report(&self, progress: impl FnOnce() -> String) {
         if !self.is_enabled || !self.is_time_to_write() {
             return;
@@ -258,8 +260,8 @@ impl JobProgress {
             let progress = progress.clone();
             async move {
                 let mut change = Change::new();
-                let found = reads.find::<JobRecord>(None, self.job).await?;
-                if let Some(mut stored) = found.filter(|stored| stored.record.attempts == self.attempt) {
+                let current = reads.find::<JobRecord>(None, self.job).await?;
+                if let Some(mut stored) = current.filter(|stored| stored.record.attempts == self.attempt) {
                     stored.record.progress = Some(progress);
                     change.replace(&stored.record, stored.generation)?;
                 }
@@ -307,7 +309,7 @@ async fn delete_cluster_files(
     Ok(())
 }
 
-/// Returns the event of a job that is given up.
+/// Returns the event for the final failure of a job.
 fn failure(job: &JobRecord, error: &str, journal: &Journal) -> Event {
     let message = format!("Failed after {} attempts: {}: {error}", job.attempts, job.work);
     let event = journal.event("job_failed", Severity::Error, message);

@@ -1,4 +1,4 @@
-//! The keys that a task must look at again, because their records changed.
+//! The keys that a task must process again, because their records changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,18 +9,18 @@ use tokio::time::Instant;
 
 use crate::store::Key;
 
-/// The pause after the first failure. Each further pause is twice as long.
+/// The pause after the first failure. It doubles with each further failure.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// Maximum number of marked keys. Beyond that, all records count as changed.
+/// Maximum number of marked keys. Above this number, all records count as changed.
 const MAX_KEYS: usize = 4096;
 
-/// Returns the pause after a number of failures in a row, at most `limit`.
+/// Returns the pause after several failures in a row, at most `limit`.
 pub(super) fn pause_after(failures: u32, limit: Duration) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
     FIRST_PAUSE.saturating_mul(1 << doublings).min(limit.max(FIRST_PAUSE))
 }
 
-/// The keys that one task must look at again. A key that is marked repeatedly is in the set once.
+/// The keys that one task must process again. A repeatedly marked key is in the set once.
 #[derive(Debug, Default)]
 pub(super) struct DirtyKeys {
     marks: Mutex<Marks>,
@@ -29,10 +29,10 @@ pub(super) struct DirtyKeys {
 
 #[derive(Debug, Default)]
 struct Marks {
-    /// All records may have changed.
+    /// Whether all records may have changed.
     all: bool,
     ready: BTreeSet<Key>,
-    /// Keys that wait after a failure. A mark does not shorten the pause.
+    /// Keys that wait after a failure. A mark does not shorten their pause.
     delayed: BTreeMap<Key, Delay>,
 }
 
@@ -42,22 +42,21 @@ struct Delay {
     failures: u32,
 }
 
-/// The marks that one run takes over.
+/// The marks that one run takes from the set.
 #[derive(Debug, Default)]
 pub(super) struct TakenKeys {
-    /// All records may have changed.
+    /// Whether all records may have changed.
     pub(super) all: bool,
-    /// The keys, with the number of failures in a row.
+    /// The keys, each with its number of failures in a row.
     pub(super) keys: BTreeMap<Key, u32>,
 }
 
 impl DirtyKeys {
     fn marks(&self) -> MutexGuard<'_, Marks> {
-        // A panic between two steps leaves a key marked.
+        // If a panic interrupts a change, a key stays marked.
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Marks a key.
     pub(super) fn mark(&self, key: Key) {
         let mut marks = self.marks();
         if marks.all || marks.delayed.contains_key(&key) {
@@ -71,7 +70,7 @@ impl DirtyKeys {
         self.marked.notify_one();
     }
 
-    /// Marks all keys: any record may have changed.
+    /// Marks all keys, because any record may have changed.
     pub(super) fn mark_all(&self) {
         let mut marks = self.marks();
         marks.ready.clear();
@@ -87,7 +86,7 @@ impl DirtyKeys {
         marks.delayed.insert(key, Delay { until, failures });
     }
 
-    /// Takes the marks that are due.
+    /// Takes all marks that are due.
     pub(super) fn take(&self) -> TakenKeys {
         let (mut marks, now) = (self.marks(), Instant::now());
         let mut keys: BTreeMap<_, _> =
@@ -102,7 +101,7 @@ impl DirtyKeys {
         TakenKeys { all: std::mem::take(&mut marks.all), keys }
     }
 
-    /// Returns the time of the earliest mark, which may be in the past.
+    /// Returns the due time of the earliest mark. The time may be in the past.
     fn due_at(&self) -> Option<Instant> {
         let marks = self.marks();
         if marks.all || !marks.ready.is_empty() {
@@ -111,7 +110,7 @@ impl DirtyKeys {
         marks.delayed.values().map(|delay| delay.until).min()
     }
 
-    /// Waits until a mark is due, at most until `deadline`. Cancel safe.
+    /// Waits until a mark is due, or until `deadline`. Cancel safe.
     pub(super) async fn wait_until_due(&self, deadline: Instant) {
         loop {
             let due_at = self.due_at().map_or(deadline, |due_at| due_at.min(deadline));
@@ -165,13 +164,13 @@ mod tests {
     }
 
     #[test]
-    fn too_many_keys_become_all() {
+    fn too_many_keys_mark_all_records() {
         let dirty = DirtyKeys::default();
         for _ in 0..=MAX_KEYS {
             dirty.mark(key());
         }
-        let taken = dirty.take();
-        assert!(taken.all && taken.keys.is_empty());
+        let marks = dirty.take();
+        assert!(marks.all && marks.keys.is_empty());
         assert!(!dirty.take().all);
     }
 }

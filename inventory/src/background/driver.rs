@@ -1,4 +1,5 @@
-//! The driver: runs each task at its interval, when keys are marked, and again after a failure.
+//! The driver of the background tasks. It runs each task at its interval, when keys are marked, and again after a
+//! failure.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -16,9 +17,10 @@ use super::task::{RunControl, Task, TaskRun};
 use crate::service::{TaskState, TaskStates};
 use crate::store::{FeedEvent, FeedReader};
 
-/// Maximum time that the end of the process waits for runs. Then they are aborted, with the same effect as a kill.
+/// Maximum time to wait for running tasks when the process ends. After that, they are aborted, as if the process were
+/// killed.
 const DRAIN_TIME: Duration = Duration::from_secs(5);
-/// Maximum interval. A longer one would exceed the range of the clock.
+/// Maximum interval. A longer interval would exceed the range of the clock.
 const MAX_INTERVAL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Runs tasks until the process ends.
@@ -34,7 +36,7 @@ struct DrivenTask {
     state: Arc<TaskState>,
 }
 
-/// The time of the next full run, and the failures of full runs in a row.
+/// The time of the next full run, and the number of failed full runs in a row.
 struct Schedule {
     next: Instant,
     failures: u32,
@@ -49,8 +51,8 @@ impl Driver {
         Self { tasks: tasks.collect(), leader: Arc::new(Leader::new(lease, states.clone())) }
     }
 
-    /// Runs the tasks until `end` completes. Then starts no run, waits a bounded time for those in progress, and gives
-    /// up the lease.
+    /// Runs the tasks until `end` completes. Then starts no more runs, waits a limited time for running tasks, and
+    /// releases the lease.
     pub(super) async fn run(&self, end: impl Future<Output = ()>) {
         let (stop, stopping) = watch::channel(false);
         let mut loops = JoinSet::new();
@@ -161,7 +163,7 @@ impl DrivenTask {
         schedule.update(began, is_full, &result, interval);
     }
 
-    /// Logs the first failure of a series, and its end.
+    /// Logs the first failure in a series, and the end of the series.
     fn log(&self, error: Option<&String>) {
         let (task, was_failing) = (self.state.name(), self.state.last_error().is_some());
         match error {
@@ -176,7 +178,7 @@ impl DrivenTask {
 }
 
 impl Schedule {
-    /// Sets the time of the next full run after a run.
+    /// Sets the time of the next full run, based on the result of a run.
     fn update(
         &mut self,
         began: Instant,
@@ -198,7 +200,7 @@ impl Schedule {
                 self.failures = self.failures.saturating_add(1);
                 self.next = now + pause_after(self.failures, interval);
             }
-            // The keys of the run are marked again.
+            // The keys of the run have been marked again.
             Err(_) => {}
         }
     }

@@ -1,7 +1,7 @@
-//! Whether this replica is the leader, which runs the tasks that only one replica of a deployment must run.
+//! Leader election: whether this replica runs the tasks that only one replica of a deployment must run.
 //!
-//! Two leaders, for example after a process was suspended, do no harm: each change of a task requires that its reason
-//! still holds.
+//! Two leaders, for example after a process was suspended, do no harm, because each change by a task requires that its
+//! reason still applies.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,18 +14,17 @@ use crate::Inventory;
 use crate::error::Error;
 use crate::service::{LEASE_DURATION, TaskStates};
 
-/// How often a replica takes or renews the lease.
+/// Interval at which a replica takes or renews the lease.
 pub(super) const RENEWAL_INTERVAL: Duration = Duration::from_secs(3);
-/// Maximum time without progress of a run of the leader. After that, another replica may take over.
+/// Maximum time without progress in a run of the leader. After that, another replica may take over.
 const MAX_STALL: Duration = Duration::from_secs(120);
 
-/// The lease in the database.
+/// The leader's lease in the database.
 #[async_trait]
 pub(super) trait Lease: fmt::Debug + Send + Sync {
-    /// Takes or renews the lease. Returns `false` if another replica has it.
+    /// Takes or renews the lease. Returns `false` if another replica holds it.
     async fn hold(&self) -> Result<bool, Error>;
 
-    /// Gives up the lease.
     async fn release(&self);
 }
 
@@ -36,13 +35,14 @@ impl Lease for Inventory {
     }
 
     async fn release(&self) {
-        // The next leader decides by the stored check-ins. Another task stores them again after an error, and logs it.
+        // The next leader decides based on the stored check-ins. After an error, another task stores them again and
+        // logs the error.
         let _ = self.records().store_check_ins().await;
         self.release_lease().await;
     }
 }
 
-/// The part of this replica in the election of the leader.
+/// This replica's part in the election of the leader.
 #[derive(Debug)]
 pub(super) struct Leader {
     lease: Box<dyn Lease>,
@@ -67,7 +67,7 @@ impl Leader {
                     is_failing = false;
                 }
                 Ok(_) => {}
-                // An outage is logged once.
+                // An outage is logged only once.
                 Err(_) if is_failing => {}
                 Err(error) => {
                     tracing::warn!(%error, "could not determine the leader, will retry");
@@ -78,7 +78,7 @@ impl Leader {
         }
     }
 
-    /// Returns `true` if this replica is the leader. Asks the database unless it has just confirmed that.
+    /// Returns `true` if this replica is the leader. Queries the database, unless the lease was renewed a moment ago.
     pub(super) async fn is_confirmed(&self) -> Result<bool, Error> {
         let mut renewed_at = self.renewed_at.lock().await;
         let now = Instant::now();
@@ -96,7 +96,7 @@ impl Leader {
             }
         };
         *renewed_at = is_held.then_some(now);
-        // The database counts from a later time.
+        // The lease in the database starts later than `now`, so it also ends later.
         self.states.set_lease_end(is_held.then(|| now + LEASE_DURATION));
         self.states.confirm_leadership(is_held);
         if self.is_leader.send_replace(is_held) != is_held {
@@ -107,7 +107,7 @@ impl Leader {
         Ok(is_held)
     }
 
-    /// Gives up the lease because a run makes no progress. Returns `false`: this replica is not the leader.
+    /// Releases the lease because a run makes no progress. Returns `false`: this replica is no longer the leader.
     async fn step_down(&self, renewed_at: &mut Option<Instant>) -> bool {
         if renewed_at.take().is_some() {
             self.states.set_lease_end(None);
@@ -120,15 +120,14 @@ impl Leader {
 
     /// Waits until this replica is the leader.
     pub(super) async fn wait_until_leader(&self) {
-        // The sender exists as long as `self`.
+        // The sender lives as long as `self`, so this cannot fail.
         let _ = self.is_leader.subscribe().wait_for(|is_leader| *is_leader).await;
     }
 
-    /// Gives up the lease.
     pub(super) async fn release(&self) {
         let mut renewed_at = self.renewed_at.lock().await;
         if renewed_at.take().is_some() {
-            // Writers stop before another replica can take over.
+            // Writers must stop before another replica can take over.
             self.states.set_lease_end(None);
             self.lease.release().await;
         }

@@ -1,7 +1,7 @@
-//! The work that no request waits for: one driver that runs all background tasks of a process.
+//! Background tasks: work that no request waits for. One driver runs all tasks of a process.
 //!
-//! Each task is a file in `tasks`. It runs at intervals and when a record changes that it depends on, and is repeated
-//! after a failure. Of the replicas with one database, the leader runs the tasks that only one of them must run.
+//! Each task is a file in `tasks`. It runs at intervals, when a record that it depends on changes, and again after a
+//! failure. Some tasks must run on only one of the replicas that share a database. This replica is the leader.
 
 mod attempt;
 mod dirty;
@@ -17,12 +17,12 @@ use futures_util::future::BoxFuture;
 
 use crate::Inventory;
 
-/// Runs all background tasks until `end` completes. Then starts no further run, waits a few seconds for those in
-/// progress, and gives up the lease of the leader, so that another replica takes over immediately.
+/// Runs all background tasks until `end` completes. Then starts no more runs, waits a few seconds for running tasks,
+/// and releases the lease of the leader, so that another replica takes over immediately.
 ///
 /// If the future is dropped, the tasks end as if the process were killed.
 pub fn run(inventory: Inventory, end: impl Future<Output = ()> + Send + 'static) -> BoxFuture<'static, ()> {
-    // The driver is compiled here, not with each type of `end`.
+    // The driver is compiled here, and not again for each type of `end`.
     run_until(inventory, Box::pin(end))
 }
 

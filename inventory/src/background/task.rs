@@ -1,4 +1,4 @@
-//! A background task, and what one run of it knows.
+//! The interface of a background task, and the state of one run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,8 @@ pub(super) trait Task: Send + Sync {
     /// Returns the name, for logs and metrics.
     fn name(&self) -> &'static str;
 
-    /// Returns the time from the start of a full run to the next one. A failed run is repeated at the latest then.
+    /// Returns the time from the start of a full run to the start of the next one. A failed run is repeated after this
+    /// time at the latest.
     fn interval(&self) -> Duration;
 
     /// Returns the time from the start of the process to the first run.
@@ -26,7 +27,7 @@ pub(super) trait Task: Send + Sync {
         Duration::ZERO
     }
 
-    /// Returns the minimum pause between two runs. Changes in that time lead to one run.
+    /// Returns the minimum pause between two runs. Several changes during the pause cause only one run.
     fn min_pause(&self) -> Duration {
         Duration::from_millis(50)
     }
@@ -39,31 +40,30 @@ pub(super) trait Task: Send + Sync {
         false
     }
 
-    /// Returns the keys to mark when a record has changed; none if the change does not concern this task.
+    /// Returns the keys to mark after a change of a record, or no keys if the change does not concern this task.
     fn keys_to_mark(&self, _change: &RecordChange) -> Vec<Key> {
         Vec::new()
     }
 
-    /// Makes one run. Returns the time until the next run if it must begin before its interval ends.
+    /// Runs the task once. Returns the time until the next run, if that run must start before the interval ends.
     async fn run(&self, run: &TaskRun) -> Result<Option<Duration>, Error>;
 
-    /// Waits for work that outlasts its run, after the last run.
+    /// Waits for work that continues after the last run.
     async fn drain(&self) {}
 }
 
 /// One run of a task.
 #[derive(Debug, Default)]
 pub(super) struct TaskRun {
-    /// Whether the run must look at all records, not only at the marked ones.
+    /// Whether the run must process all records, not only the marked ones.
     pub(super) is_full: bool,
-    /// The marked keys.
     pub(super) keys: BTreeSet<Key>,
     failures: Mutex<BTreeMap<Key, String>>,
-    /// `None` if a caller runs the task outside of the driver.
+    /// `None` if a caller runs the task outside the driver.
     driver: Option<RunControl>,
 }
 
-/// What ends a run early.
+/// The conditions that end a run early.
 #[derive(Debug)]
 pub(super) struct RunControl {
     pub(super) state: Arc<TaskState>,
@@ -73,17 +73,18 @@ pub(super) struct RunControl {
 }
 
 impl TaskRun {
-    /// Returns a run of a driver.
+    /// Creates a run for a driver.
     pub(super) fn new(is_full: bool, keys: BTreeSet<Key>, driver: RunControl) -> Self {
         Self { is_full, keys, failures: Mutex::default(), driver: Some(driver) }
     }
 
-    /// Returns a full run that a caller makes, whether or not this process is the leader.
+    /// Creates a full run outside the driver, whether or not this process is the leader.
     pub(super) fn without_driver() -> Self {
         Self { is_full: true, ..Self::default() }
     }
 
-    /// Records progress, and returns `false` if the run must stop: the process ends, or another replica is the leader.
+    /// Records progress. Returns `false` if the run must stop because the process ends or another replica is the
+    /// leader.
     ///
     /// # Errors
     ///
@@ -100,12 +101,11 @@ impl TaskRun {
         }
     }
 
-    /// Records that a marked key failed, so that only this key is tried again after a pause.
+    /// Records the failure of a marked key, so that only this key is retried after a pause.
     pub(super) fn fail_key(&self, key: Key, error: &Error) {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).insert(key, error.to_string());
     }
 
-    /// Returns the keys that failed.
     pub(super) fn into_failures(self) -> BTreeMap<Key, String> {
         self.failures.into_inner().unwrap_or_else(PoisonError::into_inner)
     }

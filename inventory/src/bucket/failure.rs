@@ -1,4 +1,4 @@
-//! Errors of object stores, without what the store has sent: error bodies can be long and contain credentials.
+//! Errors of object stores, without the body of the response: error bodies can be long and contain credentials.
 
 use std::error::Error;
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 use axum::http::StatusCode;
 use object_store::client::{HttpError, HttpErrorKind};
 
-/// A response of an object store that is an error.
+/// An error response of an object store.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the object store returned status {}{}", status.as_u16(), code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default())]
 pub(super) struct ServiceError {
@@ -31,10 +31,10 @@ impl ServiceError {
 /// Why a request to an object store failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BucketFailure {
-    /// The store could not be reached, or did not answer in time.
+    /// The store could not be reached, or did not respond in time.
     #[error("the object store does not respond: {reason}")]
     Unavailable {
-        /// The reason.
+        /// Why the store is unavailable.
         reason: String,
     },
     /// The bucket does not exist.
@@ -48,13 +48,13 @@ pub enum BucketFailure {
         /// The status and the code of the response.
         reason: String,
     },
-    /// The response is not one of an object store.
+    /// The response does not have the format of an object store.
     #[error("the object store sent an invalid response")]
     Invalid,
 }
 
 impl BucketFailure {
-    /// Returns the failure in the causes of an error, or `None` if the error is not about an object store.
+    /// Returns the failure among the causes of an error, or `None` if the error does not concern an object store.
     #[must_use]
     pub fn find(error: &(dyn Error + 'static)) -> Option<Self> {
         let mut is_of_store = false;
@@ -83,7 +83,7 @@ impl BucketFailure {
 fn is_of_bucket(error: &object_store::Error) -> bool {
     match error {
         object_store::Error::Generic { store, .. } => *store == "S3",
-        // The causes of all others have no text of the store.
+        // The causes of all other errors contain no text from the store.
         _ => false,
     }
 }
@@ -110,7 +110,7 @@ impl From<&ServiceError> for BucketFailure {
 }
 
 impl From<&HttpError> for BucketFailure {
-    /// The causes of these errors are made by this process and have no URL.
+    /// The causes of these errors come from this process and contain no URL.
     fn from(error: &HttpError) -> Self {
         match error.kind() {
             HttpErrorKind::Decode | HttpErrorKind::Unknown => Self::Invalid,
@@ -119,7 +119,8 @@ impl From<&HttpError> for BucketFailure {
     }
 }
 
-/// Replaces an error of an object store by one without the text of a response. Other errors are returned unchanged.
+/// Replaces an error of an object store with an error without the text of the response. Other errors are returned
+/// unchanged.
 #[must_use]
 pub fn without_response(error: Box<dyn Error + Send + Sync>) -> Box<dyn Error + Send + Sync> {
     match BucketFailure::find(&*error) {

@@ -1,7 +1,8 @@
-//! HTTP requests to an object store: limits on the lack of progress, and errors without the bodies of responses.
+//! HTTP requests to an object store, with a limit on the time without progress, and errors without response bodies.
 //!
-//! A whole transfer has no time limit: a file may be large, and a line or the reader slow. The limit is the time
-//! without progress, in each direction. Only the body of an error must arrive within that time as a whole.
+//! A whole transfer has no time limit, because a file may be large, and a connection or a reader slow. Instead, the
+//! time without progress is limited, in each direction. Only the body of an error must arrive completely within that
+//! time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,21 +22,21 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::failure::ServiceError;
 
-/// Maximum number of bytes to read of an error response.
+/// Maximum number of bytes to read from an error response.
 const MAX_ERROR: usize = 64 << 10;
-/// Bytes of a request that count as one step of progress.
+/// Number of bytes of a request that count as one step of progress.
 const STEP: usize = 64 << 10;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The way to an object store. Clones share their connections.
+/// HTTP access to an object store. Clones share their connections.
 #[derive(Clone, Debug)]
 pub struct BucketTransport {
     client: Client,
-    /// The time without progress after which a request fails. The time limit for the body of an error.
+    /// Maximum time without progress before a request fails, and time limit for the body of an error.
     stall: Duration,
 }
 
-/// No bytes were sent or received for some time.
+/// No bytes were sent or received for this time.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("no progress for {stall:?}")]
 struct StallError {
@@ -43,13 +44,13 @@ struct StallError {
 }
 
 impl BucketTransport {
-    /// Returns a transport that uses a client, which must not have time limits for whole requests or responses.
+    /// Creates a transport that uses `client`. The client must have no time limits for whole requests or responses.
     #[must_use]
     pub fn new(client: Client, stall: Duration) -> Self {
         Self { client, stall }
     }
 
-    /// Returns a transport with the certificates of the system, or those in `SSL_CERT_FILE`.
+    /// Creates a transport with the certificates of the system, or with the certificates in `SSL_CERT_FILE`.
     pub(crate) fn with_system_certificates(stall: Duration) -> Result<Self, reqwest::Error> {
         let client = Client::builder()
             .user_agent(concat!("kindling/", env!("CARGO_PKG_VERSION")))
@@ -60,7 +61,7 @@ impl BucketTransport {
         Ok(Self { client, stall })
     }
 
-    /// Sends a request and waits for the head of the response, as long as bytes are sent.
+    /// Sends a request and waits for the head of the response. Fails if no bytes are sent for too long.
     async fn send(&self, request: HttpRequest) -> Result<Response<Body>, HttpError> {
         let (parts, body) = request.into_parts();
         let url = Url::parse(&parts.uri.to_string());
@@ -70,11 +71,11 @@ impl BucketTransport {
         let progress = Progress::default();
         *request.body_mut() = Some(match body.as_bytes() {
             Some(bytes) => bytes.clone().into(),
-            // The client of the object store has set the length.
+            // The client of the object store has already set the length.
             None => Body::wrap_stream(in_steps(body, progress.clone())),
         });
-        let sent = progress.watch(self.client.execute(request), self.stall).await;
-        Ok(sent.map_err(|stall| HttpError::new(HttpErrorKind::Timeout, stall))?.map_err(http_error)?.into())
+        let result = progress.watch(self.client.execute(request), self.stall).await;
+        Ok(result.map_err(|stall| HttpError::new(HttpErrorKind::Timeout, stall))?.map_err(http_error)?.into())
     }
 }
 
@@ -94,13 +95,13 @@ impl HttpService for BucketTransport {
             return Ok(HttpResponse::from_parts(parts, body));
         }
         let error = ServiceError { status, code: error_code(body, self.stall).await };
-        // The client of the object store distinguishes these statuses itself.
+        // The client of the object store handles these statuses itself.
         let is_known = matches!(status, StatusCode::NOT_FOUND | StatusCode::PRECONDITION_FAILED);
         if is_known && !error.is_missing_bucket() {
             parts.headers.remove(axum::http::header::CONTENT_LENGTH);
             return Ok(HttpResponse::from_parts(parts, Bytes::new().into()));
         }
-        // Requests of this kind are sent again.
+        // The client retries requests that fail with this kind of error.
         let kind = if error.is_temporary() { HttpErrorKind::Request } else { HttpErrorKind::Unknown };
         Err(HttpError::new(kind, error))
     }
@@ -117,7 +118,7 @@ async fn error_code(body: HttpResponseBody, limit: Duration) -> Option<String> {
     is_code.then(|| code.to_owned())
 }
 
-/// Returns the beginning of an error response, at most [`MAX_ERROR`] bytes.
+/// Returns the start of an error response, at most [`MAX_ERROR`] bytes.
 async fn first_bytes(body: HttpResponseBody) -> Vec<u8> {
     let mut text = Vec::new();
     let mut chunks = body.bytes_stream();
@@ -131,7 +132,7 @@ async fn first_bytes(body: HttpResponseBody) -> Vec<u8> {
     text
 }
 
-/// Converts an error, without its URL.
+/// Converts an error and removes its URL.
 fn http_error(error: reqwest::Error) -> HttpError {
     let kind = if error.is_connect() {
         HttpErrorKind::Connect
@@ -157,7 +158,7 @@ impl Default for Progress {
 
 impl Progress {
     fn record(&self) {
-        // A panic leaves the time valid, because it is only assigned.
+        // A panic cannot leave the time invalid, because it is only assigned.
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
@@ -165,7 +166,7 @@ impl Progress {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for work, as long as it makes progress.
+    /// Waits for `work`. Fails if the work makes no progress for the time `stall`.
     async fn watch<T>(&self, work: impl Future<Output = T>, stall: Duration) -> Result<T, StallError> {
         let mut work = std::pin::pin!(work);
         loop {
@@ -180,7 +181,7 @@ impl Progress {
     }
 }
 
-/// Returns the bytes of a request in small steps, each of which is recorded when the connection takes it.
+/// Returns the bytes of a request in small steps. Each step is recorded as progress when the connection takes it.
 fn in_steps(
     body: HttpRequestBody,
     progress: Progress,
@@ -199,8 +200,8 @@ fn in_steps(
     body.into_data_stream().flat_map(split).inspect(move |_| progress.record())
 }
 
-/// Returns the body of a response, which fails if a reader waits too long for more bytes. The time that a slow reader
-/// takes does not count.
+/// Returns the body of a response. It fails if the next bytes do not arrive in time. The time that a slow reader takes
+/// does not count.
 fn without_stalls(body: Body, stall: Duration) -> HttpResponseBody {
     let frames = stream::unfold(Some(body), move |body| async move {
         let mut body = body?;
@@ -221,9 +222,9 @@ mod tests {
 
     use super::*;
 
-    // The clock of these tests is paused: it moves on only while all tasks wait for it.
+    // The clock of these tests is paused: it advances only while all tasks wait.
 
-    /// Longer than any pause of a transfer that makes progress, and shorter than the transfer.
+    /// Longer than any pause in a transfer that makes progress, and shorter than the whole transfer.
     const STALL: Duration = Duration::from_secs(4);
     const PAUSE: Duration = Duration::from_millis(50);
     const STEPS: usize = 90;
@@ -237,10 +238,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn slow_response_is_complete_and_a_stalled_one_fails() {
-        let begun = Instant::now();
+        let start = Instant::now();
         let slow = without_stalls(Body::wrap_stream(pieces()), STALL);
         assert_eq!(slow.bytes().await.unwrap().len(), 5 * STEPS);
-        assert!(begun.elapsed() > STALL);
+        assert!(start.elapsed() > STALL);
         let stalled = Body::wrap_stream(stream::pending::<Result<Bytes, std::io::Error>>());
         let error = without_stalls(stalled, PAUSE).bytes().await.unwrap_err();
         assert_eq!(error.kind(), HttpErrorKind::Timeout);
@@ -257,9 +258,9 @@ mod tests {
             error_code(without_stalls(Body::wrap_stream(body), STALL), STALL)
         };
         assert_eq!(read_code(Duration::ZERO).await.as_deref(), Some("AccessDenied"));
-        let begun = Instant::now();
+        let start = Instant::now();
         assert_eq!(read_code(STALL / 2).await, None);
-        assert!(begun.elapsed() < STALL * 2);
+        assert!(start.elapsed() < STALL * 2);
     }
 
     #[tokio::test(start_paused = true)]
@@ -279,16 +280,16 @@ mod tests {
         let payload = HttpRequestBody::from(PutPayload::from(vec![7; STEPS * STEP + 1]));
         let mut steps = std::pin::pin!(in_steps(payload, progress.clone()));
         let upload = async {
-            let mut sent = 0;
+            let mut total = 0;
             while let Some(step) = steps.next().await {
-                sent += step.unwrap().len();
+                total += step.unwrap().len();
                 sleep(PAUSE).await;
             }
-            sent
+            total
         };
-        let begun = Instant::now();
+        let start = Instant::now();
         assert_eq!(progress.watch(upload, STALL).await.unwrap(), STEPS * STEP + 1);
-        assert!(begun.elapsed() > STALL);
+        assert!(start.elapsed() > STALL);
         let error = Progress::default().watch(std::future::pending::<()>(), PAUSE).await.unwrap_err();
         assert_eq!(error.to_string(), "no progress for 50ms");
     }

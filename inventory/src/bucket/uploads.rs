@@ -1,4 +1,4 @@
-//! Removal of incomplete uploads: parts that a killed process left in a bucket. They are not visible as files, and take
+//! Removal of incomplete uploads: parts that a killed process left in a bucket. They are not visible as files, but take
 //! up space.
 
 use std::time::Duration;
@@ -23,7 +23,7 @@ const MAX_UPLOADS: &str = "500";
 const MAX_LISTS: usize = 100;
 /// Maximum length of a list in bytes.
 const MAX_LIST: usize = 1 << 20;
-/// How long the signed URL of a list is valid.
+/// Validity of the signed URL of a list.
 const VALIDITY: Duration = Duration::from_secs(300);
 
 /// An incomplete upload.
@@ -41,8 +41,8 @@ struct ListMarker {
     upload_id: Option<String>,
 }
 
-/// Removes uploads that began at the time `before` or earlier, of keys with a prefix for which `is_own` is true. Returns
-/// their number.
+/// Removes incomplete uploads that began at the time `before` or earlier. The keys of these uploads begin with
+/// `prefix`, and `is_own` returns `true` for the rest of the key. Returns the number of removed uploads.
 pub(crate) async fn remove_incomplete_uploads(
     (bucket, transport): (&AmazonS3, &BucketTransport),
     prefix: &str,
@@ -98,7 +98,7 @@ async fn list_uploads(
     Ok(String::from_utf8_lossy(&body.to_bytes()).into_owned())
 }
 
-/// Reads the uploads of a list. Keys with characters that XML escapes are not those of this program.
+/// Reads the uploads in a list. The keys of this program contain no characters that XML escapes.
 fn parse_uploads(list: &str) -> impl Iterator<Item = IncompleteUpload> {
     list.split("<Upload>").skip(1).filter_map(|upload| {
         Some(IncompleteUpload {
@@ -131,7 +131,7 @@ fn content<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     Some(value)
 }
 
-/// Replaces the escapes of XML by their characters. The marker may be the key of another program.
+/// Replaces XML escapes with their characters. The marker may be the key of another program.
 fn unescape(text: &str) -> Option<String> {
     let mut parts = text.split('&');
     let mut plain = parts.next()?.to_owned();

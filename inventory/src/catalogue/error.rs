@@ -4,13 +4,13 @@ use std::fmt;
 
 use assisted::architecture::{CpuArchitecture, ReleaseArchitecture};
 
-/// A list that a catalogue is made from.
+/// One of the configured lists that form a catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CatalogueList {
     /// The base images.
     OsImages,
-    /// The releases.
+    /// The OpenShift releases.
     Releases,
     /// The ignored OpenShift versions.
     IgnoredVersions,
@@ -32,28 +32,28 @@ impl fmt::Display for CatalogueList {
     }
 }
 
-/// Why a list is refused, or no image or release matches.
+/// Why a list is refused, or why no image or release matches.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CatalogueError {
     /// The list is invalid.
     #[error("{list}: {reason}")]
     List {
-        /// The list.
+        /// The invalid list.
         list: CatalogueList,
-        /// The reason.
+        /// Why the list is invalid.
         reason: String,
     },
     /// An element of a list is invalid.
     #[error("{} {}: {}{reason}", list.element_name(), index + 1, key_before_reason(key.as_deref()))]
     Element {
-        /// The list.
+        /// The list that contains the element.
         list: CatalogueList,
         /// The position of the element, starting at 0. The message counts from 1.
         index: usize,
         /// The key of the invalid value, unless the element itself is invalid.
         key: Option<String>,
-        /// The reason, as a predicate of the key or the element.
+        /// Why the element is invalid, as a predicate of the key or the element.
         reason: String,
     },
     /// The version of an image is invalid.
@@ -67,11 +67,11 @@ pub enum CatalogueError {
     /// No image matches the version.
     #[error("No OS image for Openshift version {version} and architecture {architecture}: {reason}")]
     NoOsImage {
-        /// The version.
+        /// The requested version.
         version: String,
-        /// The CPU architecture.
+        /// The requested CPU architecture.
         architecture: CpuArchitecture,
-        /// The reason.
+        /// Why no image matches.
         reason: String,
     },
     /// No image exists for the CPU architecture.
@@ -80,14 +80,14 @@ pub enum CatalogueError {
     /// No release matches the version.
     #[error("No release image for Openshift version {version} and architecture {architecture}: {reason}")]
     NoRelease {
-        /// The version.
+        /// The requested version.
         version: String,
-        /// The CPU architecture.
+        /// The requested CPU architecture.
         architecture: ReleaseArchitecture,
-        /// The reason.
+        /// Why no release matches.
         reason: String,
     },
-    /// A release matches, but its CPU architecture has no OS image.
+    /// A release matches, but no OS image exists for its CPU architecture.
     #[error("No OS images are available for version {version} and architecture {architecture}")]
     NoOsImageOfRelease {
         /// The version of the release.

@@ -1,5 +1,4 @@
-//! Parses the operator's lists of images and releases: JSON, with an error that names the element, the key and the
-//! reason.
+//! Parses the configured lists of images and releases, in JSON. Errors name the element, the key and the reason.
 
 use assisted::architecture::CpuArchitecture;
 use serde_json::error::Category;
@@ -43,7 +42,7 @@ impl CatalogueList {
     }
 }
 
-/// Describes why a text is not a JSON list, without its content, which may include credentials.
+/// Describes why a text is not a JSON list. The description omits the content, which may include credentials.
 fn json_error(error: &serde_json::Error) -> String {
     match error.classify() {
         Category::Data => format!("not a JSON list (line {}, column {})", error.line(), error.column()),
@@ -58,11 +57,11 @@ impl CatalogueElement<'_> {
         CatalogueError::Element { list: self.list, index: self.index, key, reason }
     }
 
-    /// Requires that all keys are among `known` and that none is repeated in another case.
-    pub(super) fn require_known_keys(&self, known: &[&str]) -> Result<(), CatalogueError> {
+    /// Requires that `known_keys` contains all keys, and that no key is repeated in another case.
+    pub(super) fn require_known_keys(&self, known_keys: &[&str]) -> Result<(), CatalogueError> {
         for (index, key) in self.map.keys().enumerate() {
-            if !known.iter().any(|known| known.eq_ignore_ascii_case(key)) {
-                return Err(self.unknown_key(key, known));
+            if !known_keys.iter().any(|known_key| known_key.eq_ignore_ascii_case(key)) {
+                return Err(self.unknown_key(key, known_keys));
             }
             if self.map.keys().take(index).any(|earlier| earlier.eq_ignore_ascii_case(key)) {
                 return Err(self.error(key, "is set twice"));
@@ -72,25 +71,26 @@ impl CatalogueElement<'_> {
     }
 
     /// Refuses keys that are probably misspelt. Other unknown keys have no effect.
-    pub(super) fn refuse_misspelt_keys(&self, known: &[&str]) -> Result<(), CatalogueError> {
-        let is_unknown = |key: &&String| !known.iter().any(|known| known.eq_ignore_ascii_case(key));
-        let is_misspelt = |key: &&String| nearest_name(key, known.iter().copied()).is_some();
+    pub(super) fn refuse_misspelt_keys(&self, known_keys: &[&str]) -> Result<(), CatalogueError> {
+        let is_unknown =
+            |key: &&String| !known_keys.iter().any(|known_key| known_key.eq_ignore_ascii_case(key));
+        let is_misspelt = |key: &&String| nearest_name(key, known_keys.iter().copied()).is_some();
         match self.map.keys().filter(is_unknown).find(is_misspelt) {
-            Some(key) => Err(self.unknown_key(key, known)),
+            Some(key) => Err(self.unknown_key(key, known_keys)),
             None => Ok(()),
         }
     }
 
-    fn unknown_key(&self, key: &str, known: &[&str]) -> CatalogueError {
-        let nearest = nearest_name(key, known.iter().copied());
+    fn unknown_key(&self, key: &str, known_keys: &[&str]) -> CatalogueError {
+        let nearest = nearest_name(key, known_keys.iter().copied());
         let question = nearest.map(|name| format!(" (did you mean {name}?)")).unwrap_or_default();
-        let known = known.join(", ");
-        self.error(key, format_args!("is not a known key{question}; known keys are {known}"))
+        let known_keys = known_keys.join(", ");
+        self.error(key, format_args!("is not a known key{question}; known keys are {known_keys}"))
     }
 
-    /// Returns the value of a key. Keys match without case, as in Go.
+    /// Returns the value of a key. Keys are case-insensitive, as in Go.
     fn value(&self, key: &str) -> Option<&Value> {
-        let is_key = |(found, value): &(&String, &Value)| found.eq_ignore_ascii_case(key) && !value.is_null();
+        let is_key = |(name, value): &(&String, &Value)| name.eq_ignore_ascii_case(key) && !value.is_null();
         self.map.iter().rfind(is_key).map(|(_, value)| value)
     }
 
@@ -125,7 +125,7 @@ impl CatalogueElement<'_> {
         }
     }
 
-    /// Returns strings, or an empty list if they are absent.
+    /// Returns a list of strings, or an empty list if the key is absent.
     pub(super) fn texts(&self, key: &str) -> Result<Vec<&str>, CatalogueError> {
         let wrong = || self.error(key, "must be a list of strings");
         match self.value(key) {
@@ -137,7 +137,6 @@ impl CatalogueElement<'_> {
         }
     }
 
-    /// Returns a CPU architecture.
     pub(super) fn architecture(&self, key: &str) -> Result<CpuArchitecture, CatalogueError> {
         let name = self.text(key)?;
         CpuArchitecture::from_name(name).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! The catalogue: the OpenShift releases and the base images that the service is configured with.
+//! The catalogue: the OpenShift releases and base images in the configuration of the service.
 
 mod error;
 mod list;

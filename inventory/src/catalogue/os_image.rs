@@ -15,23 +15,23 @@ use super::error::{CatalogueError, CatalogueList};
 use super::list::CatalogueElement;
 use super::release_image::ReleaseImage;
 
-/// The most characters in the version of a base image. With prefix and suffix, the name of its file stays below the 255
-/// bytes that file systems allow.
+/// Maximum number of characters in the version of a base image. With prefix and suffix, the name of the image file then
+/// stays below the limit of 255 bytes in file systems.
 pub const MAX_IMAGE_VERSION_LEN: usize = 150;
 
 /// A base image of the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OsImage {
-    /// The OpenShift version that it is for: `4.14`, `4.14.3`, or a pre-release.
+    /// The OpenShift version that the image is for: `4.14`, `4.14.3`, or a pre-release.
     #[serde(deserialize_with = "version")]
     pub openshift_version: String,
-    /// The CPU architecture that it is for.
+    /// The CPU architecture that the image is for.
     pub cpu_architecture: CpuArchitecture,
-    /// The location to download it from.
+    /// The location to download the image from.
     pub url: String,
-    /// The version of the image.
+    /// The version of the image, such as `418.94.1`.
     pub version: String,
-    /// The type of artifacts that it is the base of: full and minimal images, or disconnected ones.
+    /// The type of artifacts created from the image: full and minimal ISOs, or disconnected ISOs.
     #[serde(rename = "type", default)]
     pub image_type: ImageType,
     /// The expected SHA-256 digest, if the operator provides it.
@@ -40,7 +40,7 @@ pub struct OsImage {
 }
 
 impl OsImage {
-    /// Returns the OpenShift version that it is for.
+    /// Returns the parsed OpenShift version.
     ///
     /// # Errors
     ///
@@ -52,11 +52,11 @@ impl OsImage {
         })
     }
 
-    /// Returns the URL of its root file system on a server of images.
+    /// Returns the URL of the image's root file system on an image service.
     ///
     /// # Errors
     ///
-    /// Returns an error if its version cannot be part of a URL.
+    /// Returns an error if the version of the image cannot be part of a URL.
     pub fn rootfs_url(&self, image_service: &HttpUrl) -> Result<HttpUrl, InputError> {
         let base = image_service.as_str().trim_end_matches('/');
         let Self { cpu_architecture, version, .. } = self;
@@ -64,7 +64,7 @@ impl OsImage {
         HttpUrl::parse("rootfs_url", &url)
     }
 
-    /// Returns what the revisions of images depend on.
+    /// Returns the data of this image that image revisions depend on.
     #[must_use]
     pub fn revision_entry(&self) -> BaseImageEntry<'_> {
         BaseImageEntry {
@@ -75,7 +75,7 @@ impl OsImage {
         }
     }
 
-    /// Returns whether the version is safe as a part of a file name.
+    /// Returns `true` if the version is safe as part of a file name.
     #[must_use]
     pub fn has_safe_version(&self) -> bool {
         let is_harmless = |byte: u8| byte.is_ascii_alphanumeric() || b"._-+~".contains(&byte);
@@ -84,8 +84,8 @@ impl OsImage {
     }
 }
 
-/// Returns the base image that a version in the URL of an image selects: the one with exactly this version, otherwise the
-/// one for this OpenShift version. Disconnected ISOs have separate base images.
+/// Returns the base image selected by a version in the URL of an image: the image with exactly this version, otherwise
+/// the image for this OpenShift version. Disconnected ISOs have separate base images.
 pub fn os_image_in_url<'a, T: Borrow<OsImage>>(
     images: &'a [T],
     (version, architecture): (&str, CpuArchitecture),
@@ -124,7 +124,7 @@ pub struct Catalogue {
     pub(super) ignored: BTreeSet<String>,
 }
 
-/// The keys of an image. `rootfs_url` is in lists of old releases of the Assisted Installer and has no effect.
+/// The keys of an image. Lists for old Assisted Installer releases contain `rootfs_url`, which has no effect.
 const OS_IMAGE_KEYS: [&str; 7] =
     ["openshift_version", "cpu_architecture", "url", "version", "type", "sha256", "rootfs_url"];
 
@@ -145,7 +145,7 @@ impl Catalogue {
         Ok(Self { os_images, ..Self::default() })
     }
 
-    /// Appends images.
+    /// Appends images to the list.
     #[must_use]
     pub fn with_os_images(mut self, more: impl IntoIterator<Item = OsImage>) -> Self {
         self.os_images.extend(more);
@@ -158,8 +158,8 @@ impl Catalogue {
         &self.os_images
     }
 
-    /// Returns the image that hosts boot for a version: the image of exactly this version, else that of its minor
-    /// version, else the newest one within the minor version. Without a version, returns the newest image.
+    /// Returns the image that hosts boot for a version: the image for exactly this version, otherwise the image for its
+    /// minor version, otherwise the newest image within the minor version. Without a version, returns the newest image.
     ///
     /// # Errors
     ///
@@ -184,14 +184,14 @@ impl Catalogue {
                 "The requested CPU architecture ({architecture}) isn't specified in OS images list"
             )));
         }
-        let wanted = Version::parse(version).ok_or_else(|| none("invalid version".to_owned()))?;
+        let requested = Version::parse(version).ok_or_else(|| none("invalid version".to_owned()))?;
         let exactly = |key: &str| images().find(|image| image.openshift_version == key);
-        if let Some(image) = exactly(version).or_else(|| exactly(&minor_text(&wanted))) {
+        if let Some(image) = exactly(version).or_else(|| exactly(&minor_text(&requested))) {
             return Ok(image);
         }
         let mut within = Vec::new();
         for image in images() {
-            if image.parsed_version()?.minor() == wanted.minor() {
+            if image.parsed_version()?.minor() == requested.minor() {
                 within.push(image);
             }
         }
@@ -273,14 +273,14 @@ mod tests {
 
     #[track_caller]
     fn assert_found(catalogue: &Catalogue, cases: &[(&str, &str)]) {
-        for (asked, expected) in cases {
-            let found = catalogue.os_image(Some(asked), CpuArchitecture::X86_64).unwrap();
-            assert_eq!(found.openshift_version, *expected, "for {asked}");
+        for (version, expected) in cases {
+            let image = catalogue.os_image(Some(version), CpuArchitecture::X86_64).unwrap();
+            assert_eq!(image.openshift_version, *expected, "for {version}");
         }
     }
 
     #[test]
-    fn keys_of_images_match_without_case() {
+    fn keys_of_images_are_case_insensitive() {
         let list = r#"[{"OpenShift_Version": "4.14", "CPU_Architecture": "x86_64", "URL": "http://a/b.iso", "Version": "1"}]"#;
         assert_eq!(Catalogue::parse(list).unwrap().os_images()[0].url, "http://a/b.iso");
     }
@@ -317,8 +317,8 @@ mod tests {
         let catalogue =
             catalogue(&[("4.9", "x86_64"), ("4.16.0-ec.1", "x86_64"), ("4.14", "x86_64"), ("4.17", "s390x")]);
         for version in [None, Some("")] {
-            let found = catalogue.os_image(version, CpuArchitecture::X86_64).unwrap();
-            assert_eq!(found.openshift_version, "4.16.0-ec.1");
+            let image = catalogue.os_image(version, CpuArchitecture::X86_64).unwrap();
+            assert_eq!(image.openshift_version, "4.16.0-ec.1");
         }
         let error = catalogue.os_image(None, CpuArchitecture::Arm64).unwrap_err();
         assert_eq!(
@@ -376,8 +376,8 @@ mod tests {
     fn aarch64_equals_arm64() {
         let catalogue = catalogue(&[("4.14", "aarch64"), ("4.15", "arm64")]);
         for version in ["4.14", "4.15"] {
-            let found = catalogue.os_image(Some(version), CpuArchitecture::Arm64).unwrap();
-            assert_eq!(found.cpu_architecture.as_str(), "arm64");
+            let image = catalogue.os_image(Some(version), CpuArchitecture::Arm64).unwrap();
+            assert_eq!(image.cpu_architecture.as_str(), "arm64");
         }
     }
 

@@ -10,7 +10,7 @@ use super::error::{CatalogueError, CatalogueList};
 use super::os_image::{Catalogue, minor_text};
 use super::release_image::{ReleaseImage, read_release, without_multi};
 
-/// Selects versions.
+/// A filter for OpenShift versions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VersionQuery<'a> {
     /// Only releases whose version contains this text.
@@ -59,12 +59,12 @@ impl Catalogue {
         &self.releases
     }
 
-    /// Returns the release that a version selects: the release of exactly this version, else the newest one that is
-    /// listed under it. A beta release is selected only if no other matches.
+    /// Returns the release selected by a version: the release with exactly this version, otherwise the newest release
+    /// listed under it. A beta release is selected only if no other release matches.
     ///
     /// # Errors
     ///
-    /// Returns an error if no release matches, or if the architecture has no OS image for it.
+    /// Returns an error if no release matches, or if no OS image exists for the release's architecture.
     pub fn release(
         &self,
         version: &str,
@@ -78,11 +78,11 @@ impl Catalogue {
         Ok(release)
     }
 
-    /// Returns the release with a pull spec.
+    /// Returns the release with this pull spec.
     ///
     /// # Errors
     ///
-    /// Returns an error if no such release exists for this architecture, or if the architecture has no OS image for it.
+    /// Returns an error if no such release exists for this architecture, or if the architecture has no OS image.
     pub fn release_at(
         &self,
         url: &str,
@@ -111,21 +111,21 @@ impl Catalogue {
         CatalogueError::NoRelease { version: version.to_owned(), architecture, reason }
     }
 
-    /// Requires an OS image for a release of one architecture. A multi-architecture release can be used on the
-    /// architectures that have an image.
+    /// Requires an OS image for a single-architecture release. A multi-architecture release is usable on every
+    /// architecture with an image.
     fn require_os_image(&self, release: &ReleaseImage) -> Result<(), CatalogueError> {
         match release.cpu_architecture {
             ReleaseArchitecture::One(architecture) if !release.is_multi() => {
-                let found = self.os_image(Some(&release.version), architecture);
+                let image = self.os_image(Some(&release.version), architecture);
                 let version = release.version.clone();
-                found.map(drop).map_err(|_| CatalogueError::NoOsImageOfRelease { version, architecture })
+                image.map(drop).map_err(|_| CatalogueError::NoOsImageOfRelease { version, architecture })
             }
             _ => Ok(()),
         }
     }
 
-    /// Returns the versions that clusters can be created with, by name. Both conditions of a query apply to all
-    /// releases: an old patch release is never the newest, even if it is the only one that contains the text.
+    /// Returns the versions of new clusters, by name. The choice of the newest versions considers all releases: an old
+    /// patch release does not become the newest because it is the only one that contains the text of the query.
     #[must_use]
     pub fn openshift_versions(&self, query: VersionQuery<'_>) -> BTreeMap<String, OpenshiftVersion> {
         let offered: Vec<_> = self.releases.iter().filter(|release| !self.is_ignored(release)).collect();

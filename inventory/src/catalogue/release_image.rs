@@ -17,19 +17,19 @@ const SUPPORT_LEVELS: [(&str, SupportLevel); 4] = [
 /// An OpenShift release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleaseImage {
-    /// The version that selects it when a request names no patch version: `4.14`, `4.14-multi`.
+    /// The version that selects this release if a request names no patch version, such as `4.14` or `4.14-multi`.
     pub openshift_version: String,
-    /// The full version.
+    /// The full version, such as `4.14.3`.
     pub version: String,
-    /// The architecture that the list names.
+    /// The architecture as the list names it.
     pub cpu_architecture: ReleaseArchitecture,
     /// All architectures that the release supports.
     pub cpu_architectures: Vec<CpuArchitecture>,
-    /// The pull spec.
+    /// The pull spec of the release image.
     pub url: String,
     /// Whether clients should offer this release first.
     pub is_default: bool,
-    /// The support level.
+    /// The support level. A beta release is selected only if no other release matches.
     pub support_level: SupportLevel,
     /// The full version without `-multi`.
     parsed_version: Version,
@@ -52,7 +52,7 @@ impl ReleaseImage {
             || matches!(architecture, ReleaseArchitecture::One(one) if self.cpu_architectures.contains(&one))
     }
 
-    /// Prefers releases that are not beta, then the newest, then those for one architecture.
+    /// Returns the rank for a selection: non-beta releases first, then the newest, then releases for one architecture.
     pub(super) fn rank(&self) -> (bool, &Version, bool) {
         (self.support_level != SupportLevel::Beta, &self.parsed_version, !self.is_multi())
     }
@@ -84,7 +84,7 @@ pub(super) fn read_release(element: &CatalogueElement<'_>) -> Result<ReleaseImag
     let version_of = |key: &'static str| {
         let text = element.text(key)?;
         let wrong = || element.error(key, format_args!("is {text:?}, which is not a valid version"));
-        // The suffix has no place in the order of versions. What remains must be a version too.
+        // The suffix `-multi` is ignored in the order of versions. The text without it must also be a version.
         Version::parse(without_multi(text)).map(|version| (text, version)).ok_or_else(wrong)
     };
     let ((openshift_version, _), (version, parsed_version)) =
@@ -124,9 +124,9 @@ pub(super) fn read_release(element: &CatalogueElement<'_>) -> Result<ReleaseImag
 }
 
 fn read_support_level(element: &CatalogueElement<'_>, name: &str) -> Result<SupportLevel, CatalogueError> {
-    let found = SUPPORT_LEVELS.iter().find(|(known, _)| *known == name);
-    found.map(|(_, level)| *level).ok_or_else(|| {
-        let known = SUPPORT_LEVELS.map(|(known, _)| known).join(", ");
-        element.error("support_level", format_args!("is {name:?}; expected one of {known}"))
+    let entry = SUPPORT_LEVELS.iter().find(|(level_name, _)| *level_name == name);
+    entry.map(|(_, level)| *level).ok_or_else(|| {
+        let level_names = SUPPORT_LEVELS.map(|(level_name, _)| level_name).join(", ");
+        element.error("support_level", format_args!("is {name:?}; expected one of {level_names}"))
     })
 }

@@ -1,4 +1,4 @@
-//! Errors of the storage for files.
+//! Errors of the file storage.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
@@ -8,7 +8,7 @@ use super::path::FilePath;
 use crate::bucket::BucketFailure;
 use crate::tar::LongName;
 
-/// The cause of a file error.
+/// The underlying error of a file error.
 pub type Cause = Box<dyn Error + Send + Sync>;
 
 /// Why a file operation failed.
@@ -18,7 +18,7 @@ pub enum FileError {
     /// A name is not valid in a path.
     #[error("{name:?} is not allowed in the path of a file")]
     Name {
-        /// The name.
+        /// The invalid name, or the path if it is empty or too long.
         name: String,
     },
     /// The name of a file is too long for an archive.
@@ -33,69 +33,69 @@ pub enum FileError {
     /// The directory cannot be used.
     #[error("cannot use directory {} for files", path.display())]
     Directory {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
-        /// The cause.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The location cannot be used.
     #[error("cannot store files at {place}")]
     Open {
-        /// The location.
+        /// The location, unless it may contain credentials.
         place: String,
-        /// The cause.
+        /// Why the location cannot be used.
         source: Cause,
     },
     /// A file is too long.
     #[error("{path} is longer than {most} bytes")]
     TooLong {
-        /// The file.
+        /// Path of the file.
         path: FilePath,
-        /// The limit in bytes.
+        /// Maximum length of the file, in bytes.
         most: u64,
     },
     /// The sender of a file stopped before the end.
     #[error("the upload of {path} was interrupted after {received} bytes")]
     BrokenOff {
-        /// The file.
+        /// Path of the file.
         path: FilePath,
         /// Number of bytes received.
         received: u64,
-        /// The cause.
+        /// Error of the sender.
         source: Cause,
     },
     /// The bucket does not exist.
     #[error("{path} cannot be {done}: bucket {bucket} does not exist; create it, or use another one")]
     MissingBucket {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: FilePath,
-        /// The operation, as a past participle.
+        /// The failed operation, as a past participle.
         done: &'static str,
-        /// The bucket.
+        /// Name of the bucket.
         bucket: String,
     },
     /// A folder has too many files to list.
     #[error("{folder} has more than {most} files")]
     TooMany {
-        /// The folder.
+        /// Path of the folder.
         folder: FilePath,
-        /// The limit.
+        /// Maximum number of files in a listed folder.
         most: usize,
     },
     /// An operation of the storage failed.
     #[error("{path} cannot be {done}")]
     Failed {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: FilePath,
-        /// The operation, as a past participle.
+        /// The failed operation, as a past participle.
         done: &'static str,
-        /// The cause.
+        /// Error of the storage.
         source: Cause,
     },
 }
 
 impl FileError {
-    /// Returns `true` if the storage did not answer. The same operation may succeed later.
+    /// Returns `true` if the storage did not respond. The same operation may succeed later.
     #[must_use]
     pub fn is_outage(&self) -> bool {
         let Self::Failed { source, .. } = self else { return false };
@@ -142,7 +142,7 @@ mod tests {
     use crate::error::{Error, ErrorKind};
 
     #[test]
-    fn storage_that_does_not_answer_is_unavailable_and_a_missing_bucket_is_not() {
+    fn outage_of_the_storage_is_unavailable_and_a_missing_bucket_is_internal() {
         let path = || FilePath::from_names(["a"]).unwrap();
         let failed =
             |source: BucketFailure| FileError::Failed { path: path(), done: "read", source: source.into() };

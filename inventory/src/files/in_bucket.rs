@@ -10,14 +10,13 @@ use super::error::Cause;
 use super::path::FilePath;
 use crate::bucket::{BucketTransport, remove_incomplete_uploads};
 
-/// The time limits for requests to an object store. No limit applies to a whole transfer.
+/// Time limits for requests to an object store. No limit applies to a whole transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketLimits {
-    /// The time without sent or received bytes after which a request fails, and the time limit for the body of an
-    /// error. The kernel buffers what is sent, so a part of this time may pass while the last bytes of a slow upload are
-    /// on their way.
+    /// Maximum time without sent or received bytes before a request fails, and time limit for the body of an error. The
+    /// kernel buffers sent bytes, so a part of this time may pass while the last bytes of a slow upload are in transit.
     pub stall: Duration,
-    /// The time from the start of a request after which it is not sent again.
+    /// The time from the start of a request after which it is not retried.
     pub retry: Duration,
 }
 
@@ -38,7 +37,7 @@ pub(super) struct FileBucket {
 }
 
 impl FileBucket {
-    /// Opens a bucket, without a request.
+    /// Opens a bucket without sending a request.
     pub(super) fn open(
         settings: AmazonS3Builder,
         name: &str,
@@ -52,7 +51,7 @@ impl FileBucket {
         Ok(Self { bucket, transport, name: name.to_owned(), prefix })
     }
 
-    /// Returns the objects of the bucket.
+    /// Returns the client for the objects of the bucket.
     pub(super) fn objects(&self) -> AmazonS3 {
         self.bucket.clone()
     }
@@ -61,7 +60,8 @@ impl FileBucket {
         &self.name
     }
 
-    /// Removes uploads of files that began at this time or earlier. Other programs may upload to the same bucket.
+    /// Removes uploads of files that began at this time or earlier, but no uploads of other programs to the same
+    /// bucket.
     pub(super) async fn remove_incomplete_uploads(&self, before: DateTime<Utc>) -> Result<usize, Cause> {
         let is_own = |path: &str| FilePath::join(path.split('/')).is_ok();
         remove_incomplete_uploads((&self.bucket, &self.transport), &self.prefix, before, is_own).await

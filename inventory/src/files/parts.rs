@@ -1,8 +1,8 @@
 //! Parts: incomplete uploads in a directory.
 //!
-//! An upload is written next to its file, under the file's name with `#` and a number, and renamed when it is complete.
-//! If the process is killed, the part stays. Several processes may share a directory: while another process uses it,
-//! only old parts are removed.
+//! An upload is written next to its file, under the file's name with `#` and a number. It is renamed when it is
+//! complete. If the process is killed, the part stays. Several processes may share a directory. While another process
+//! uses it, only old parts are removed.
 
 use std::fs::{self, DirEntry, File, OpenOptions, TryLockError};
 use std::io;
@@ -10,13 +10,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// The lock file of the directory. Files of the store have no names that start with a dot.
+/// The lock file of the directory. The names of the store's files never start with a dot.
 const LOCK: &str = ".in-use";
 
-/// Age after which a part without writes is abandoned. Stalled clients are disconnected long before.
+/// Age after which a part without new writes is abandoned. Stalled clients are disconnected long before.
 const OLD: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Locks a directory, shared with other processes, and removes abandoned parts. Dropping the file releases the lock.
+/// Takes a shared lock on a directory, and removes abandoned parts. Dropping the returned file releases the lock.
 pub(super) fn lock_directory(directory: &Path) -> io::Result<File> {
     let options =
         OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(directory.join(LOCK));

@@ -1,10 +1,10 @@
-//! Paths of files.
+//! Paths of files in the store.
 
 use std::fmt;
 
-/// Maximum length of a file name, valid on all file systems.
+/// Maximum length of a file name. All file systems support it.
 const MAX_NAME: usize = 200;
-/// Maximum length of a path. The rest of an S3 key's length is left for the prefix.
+/// Maximum length of a path. The rest of an S3 key's maximum length is left for the prefix.
 const MAX_PATH: usize = 800;
 
 /// The path of a file or folder. Its names have no special meaning in file systems and need no escapes in URLs.
@@ -12,7 +12,7 @@ const MAX_PATH: usize = 800;
 pub struct FilePath(String);
 
 impl FilePath {
-    /// Joins names to a path. The error is the invalid name, or the path if it is empty or too long.
+    /// Joins names into a path. The error is the invalid name, or the path if it is empty or too long.
     pub(super) fn join<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> Result<Self, String> {
         let mut path = String::new();
         for name in names {

@@ -14,9 +14,9 @@ use super::error::{Cause, FileError};
 use super::path::FilePath;
 use crate::bucket::without_response;
 
-/// An upload in progress. Its parts are removed if it is dropped, for example because the client has disconnected.
+/// An upload in progress. Dropping it removes its parts, for example after the client has disconnected.
 pub(super) struct PendingUpload {
-    /// `None` once all content was written.
+    /// `None` after all content was written.
     writer: Option<BufWriter>,
     path: FilePath,
 }
@@ -26,7 +26,7 @@ impl PendingUpload {
         Self { writer: Some(writer), path }
     }
 
-    /// Writes content, and returns its length. `storage_error` converts an error of the storage.
+    /// Writes content, and returns its length. `storage_error` converts a storage error.
     pub(super) async fn write<E>(
         &mut self,
         content: impl Stream<Item = Result<Bytes, E>> + Send,
@@ -54,7 +54,7 @@ impl PendingUpload {
         Ok(received)
     }
 
-    /// Completes the upload, or removes its parts if that fails. The task continues if the caller leaves.
+    /// Completes the upload, or removes its parts if that fails. The task continues even if the caller is dropped.
     pub(super) async fn complete(mut self) -> io::Result<()> {
         let Some(mut writer) = self.writer.take() else { return Ok(()) };
         let completed = tokio::spawn(async move { writer.shutdown().await });

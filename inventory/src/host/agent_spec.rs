@@ -1,4 +1,4 @@
-//! The wanted choices of a host, as a custom resource of Kubernetes has them.
+//! The choices for a host that a Kubernetes custom resource requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,11 +20,11 @@ use crate::infra_env::ResourceOwner;
 use crate::journal::Journal;
 use crate::json::to_json_text;
 
-/// The wanted choices of a host. An absent value leaves the choice of the host unchanged; an empty list, map or text
-/// removes it.
+/// The requested choices for a host. An absent value leaves the host's choice unchanged. An empty list, map or text
+/// removes the choice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostSpec {
-    /// The resource. From then on, clients of the API cannot change the choices that it decides.
+    /// The resource that requests the choices. From then on, API clients cannot change the choices that it decides.
     pub owner: Option<ResourceOwner>,
     /// Whether an administrator has approved the host.
     pub approved: bool,
@@ -49,7 +49,7 @@ pub struct HostSpec {
 }
 
 impl HostSpec {
-    /// Returns the resource with the choices that it decides.
+    /// Returns the resource and the choices that it decides.
     fn host_owner(&self) -> Option<HostOwner> {
         let choices = [
             (OptionalChoice::Hostname, self.hostname.is_some()),
@@ -63,7 +63,7 @@ impl HostSpec {
     }
 }
 
-/// Applies the differences between a host and its wanted choices.
+/// Applies the differences between a host and its requested choices.
 ///
 /// Approval, installer arguments and the Ignition override are applied in every status. In a status that does not allow
 /// changes, the other choices are left unchanged without an error.
@@ -104,10 +104,12 @@ fn differ_as_json(args: &[String], stored: &str) -> Result<bool, Error> {
     Ok(!is_absent && to_json_text("installer_args", &args)? != stored)
 }
 
-/// Returns the update of the choices that differ from the wanted ones.
+/// Returns an update of the choices that differ from the requested ones.
 fn differences(draft: &HostDraft, spec: &HostSpec) -> Result<HostUpdateParams, Error> {
     let (host, choices) = (&draft.record, &draft.record.choices);
-    let other = |wanted: &Option<String>, stored: &String| wanted.clone().filter(|wanted| wanted != stored);
+    let other = |requested: &Option<String>, stored: &String| {
+        requested.clone().filter(|requested| requested != stored)
+    };
     let role = spec.role.as_deref().map(|name| role_of(host, name)).transpose()?;
     let disk = spec.installation_disk.as_deref();
     let disk = match disk {
@@ -139,19 +141,19 @@ fn role_of(host: &HostRecord, name: &str) -> Result<ChosenRole, Error> {
     })
 }
 
-/// Returns `true` if a name means the installation disk of the host.
+/// Returns `true` if a name identifies the installation disk of the host.
 fn is_installation_disk(draft: &HostDraft, name: &str) -> Result<bool, Error> {
-    let Some(chosen) = &draft.record.choices.installation_disk else { return Ok(false) };
+    let Some(current) = &draft.record.choices.installation_disk else { return Ok(false) };
     let inventory = draft.summary()?.inventory.as_ref();
     let mut disks = inventory.iter().flat_map(|inventory| &inventory.disks);
-    let has_both_names = disks.any(|disk| is_named(disk, &chosen.id) && is_named(disk, name));
-    Ok(has_both_names || name == chosen.id)
+    let has_both_names = disks.any(|disk| is_named(disk, &current.id) && is_named(disk, name));
+    Ok(has_both_names || name == current.id)
 }
 
 fn has_other_headers(spec: &HostSpec, choices: &Choices) -> bool {
-    let wanted = spec.ignition_endpoint_headers.iter().map(|header| (&header.key, &header.value));
+    let requested = spec.ignition_endpoint_headers.iter().map(|header| (&header.key, &header.value));
     let stored = choices.ignition_endpoint_http_headers.iter().map(|(key, value)| (key, value));
-    !wanted.eq(stored)
+    !requested.eq(stored)
 }
 
 fn labels(spec: &HostSpec) -> Vec<NodeLabel> {

@@ -1,7 +1,7 @@
-//! The assessment of a host without a cluster, and the choice of disks.
+//! The assessment of a host without a cluster, and the selection of disks.
 //!
-//! A host without a cluster is assessed alone, in each change that may change one of its facts. The hosts of a cluster
-//! are [assessed together](crate::service::clusters), because validations of one host depend on the others.
+//! A host without a cluster is assessed alone, in each change that may affect one of its facts. The hosts of a cluster
+//! are [assessed together](crate::service::clusters), because the validations of one host depend on the others.
 
 use std::sync::Arc;
 
@@ -22,15 +22,15 @@ use crate::Settings;
 use crate::error::Error;
 use crate::journal::Journal;
 
-/// What changes of a host read besides its record and its reports.
+/// The data that a change of a host reads in addition to the host's record and reports.
 #[derive(Clone, Debug)]
 pub(crate) struct HostContext<'a> {
     pub(crate) settings: &'a Settings,
-    /// What assessments of this process depend on.
+    /// Digest of the rules and settings of assessments in this process.
     pub(crate) basis: &'a str,
-    /// The cluster of the host. Its view of this host may be older than the record.
+    /// The cluster of the host. The cluster's view of this host may be older than the record.
     pub(crate) cluster: Option<Arc<ClusterView>>,
-    /// The version of the infra-env's base image, if it names one.
+    /// The version of the infra-env's base image, if the infra-env names one.
     pub(crate) image_version: Option<Version>,
 }
 
@@ -43,7 +43,7 @@ impl HostContext<'_> {
         self.settings.evaluation()
     }
 
-    /// Returns the reasons against an installation on each disk of a host, in the order of its report.
+    /// Returns the reasons against an installation on each disk of a host, in the order of the host's report.
     pub(crate) fn disk_reasons(&self, host: &HostView) -> Vec<DiskReasons> {
         let Some(inventory) = &host.summary.inventory else { return Vec::new() };
         let image_version = self.image_version.as_ref();
@@ -52,9 +52,9 @@ impl HostContext<'_> {
 }
 
 /// Assesses a host without a cluster: validates it, and updates its status if a rule matches. New results are written
-/// with the change, with events for validations that failed or were fixed.
+/// in the same change, with events for validations that failed or were fixed.
 ///
-/// A host of a cluster is left unchanged. Its cluster is assessed after the change.
+/// A host in a cluster is left unchanged. The cluster is assessed after the change.
 ///
 /// # Errors
 ///
@@ -77,7 +77,7 @@ pub(crate) fn assess_unbound(
     context.basis.clone_into(&mut draft.record.findings.assessed_by);
     let conclusions = PoolConclusions::new(&view, &results.validations, &IgnoredValidations::none());
     let event = HostEvent::RefreshUnbound(conclusions);
-    // In a situation without a rule, the status stays.
+    // If no rule matches the situation, the status does not change.
     if let Ok(transition) = decide(draft.record.status(), &event, journal.now()) {
         let refusal = refused_report::shown_reason(&draft.record.findings);
         let transition = refused_report::with_reason(refusal, transition);
@@ -94,8 +94,8 @@ pub(crate) fn assess_unbound(
     Ok(())
 }
 
-/// Chooses the installation disk of a host, unless the one so far can still be used, and the disks to format. The change
-/// must have a new inventory.
+/// Selects the disks to format, and the installation disk unless the current one is still usable. The change must
+/// contain a new inventory.
 ///
 /// # Errors
 ///
@@ -105,8 +105,8 @@ pub(crate) fn choose_disks(draft: &mut HostDraft, context: &HostContext<'_>) -> 
     let Some(inventory) = &view.summary.inventory else { return Ok(()) };
     let reasons = context.disk_reasons(&view);
     let choices = &mut draft.record.choices;
-    let chosen = choices.installation_disk.as_ref().map(|disk| disk.id.as_str());
-    let disk = installation_disk(inventory, &reasons, chosen);
+    let current = choices.installation_disk.as_ref().map(|disk| disk.id.as_str());
+    let disk = installation_disk(inventory, &reasons, current);
     choices.installation_disk = disk.map(|disk| InstallationDisk { id: disk.id, path: disk.path });
     choices.disks_to_be_formatted = disks_to_be_formatted(inventory);
     Ok(())

@@ -7,7 +7,7 @@ use crate::id::InfraEnvId;
 use crate::store::{Bound, Change, Kind, Record as _};
 
 fn too_large(reason: String) -> Error {
-    // Agents retry registrations and drop reports that are refused with this status.
+    // If this status refuses a registration, the agent retries it. If it refuses a report, the agent drops the report.
     Error::too_large(reason)
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn check_reports(host: &HostRecord, before: usize, limits: &HostLimit
     Err(too_large(format!("reports of host {} too large together, discarded (limit {limit} bytes)", host.id)))
 }
 
-/// Makes a change that adds a host fail if the infra-env would exceed its limits on hosts and bytes.
+/// Limits a change that adds a host: it fails if the infra-env would exceed its limits on hosts and bytes.
 pub(crate) fn require_room_for_host(change: &mut Change, infra_env: InfraEnvId, limits: &HostLimits) {
     let HostLimits { hosts, bytes, .. } = *limits;
     let refusal = too_large(format!(
@@ -38,10 +38,10 @@ pub(crate) fn require_room_for_host(change: &mut Change, infra_env: InfraEnvId, 
     change.require_within(Bound { kind: Kind::Host, parent: infra_env.0, records: hosts, bytes }, refusal);
 }
 
-/// Makes a change that stores reports of a host fail if the infra-env would exceed its limit on bytes.
+/// Limits a change that stores reports of a host: it fails if the infra-env would exceed its limit on bytes.
 ///
-/// The number of hosts does not matter: the host exists already. An infra-env has more hosts than its limit if the limit
-/// was lowered.
+/// The number of hosts is not checked, because the host already exists. An infra-env may have more hosts than its limit
+/// if the limit was lowered.
 pub(crate) fn require_room_for_reports(change: &mut Change, infra_env: InfraEnvId, limits: &HostLimits) {
     let bytes = limits.bytes;
     let refusal = too_large(format!(
@@ -85,7 +85,7 @@ mod tests {
         host.choices = Choices {
             installation_disk: Some(InstallationDisk { id: text(64), path: text(128) }),
             disks_to_be_formatted: vec![text(256), text(512)],
-            // A choice of a user.
+            // Chosen by a user, not reported.
             hostname: text(1024),
             ..Choices::default()
         };

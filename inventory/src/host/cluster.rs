@@ -21,7 +21,7 @@ pub(crate) fn cannot_accept_hosts(cluster: &ClusterRecord) -> Error {
     ))
 }
 
-/// Returns `true` if the cluster is already installed, and hosts are added to it.
+/// Returns `true` if the cluster is already installed, and hosts can be added to it.
 pub(crate) fn is_add_hosts_cluster(cluster: &ClusterRecord) -> bool {
     cluster.kind == ClusterKind::AddHostsCluster
 }

@@ -1,4 +1,4 @@
-//! Whether a host is connected.
+//! The connection state of a host, based on the last check-in of its agent.
 
 use assisted::host::{HostStatus, MediaStatus};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -9,25 +9,25 @@ use crate::Settings;
 /// Returns `true` if the host has checked in recently enough to be connected.
 pub(crate) fn is_connected(host: &HostRecord, settings: &Settings, now: DateTime<Utc>) -> bool {
     let Some(last) = host.checked_in_at.0 else { return false };
-    // Check-ins are stored in milliseconds.
+    // Check-ins are stored with millisecond precision.
     let silence = now.timestamp_millis().saturating_sub(last.timestamp_millis());
     u128::try_from(silence).map_or(true, |silence| silence <= settings.max_silence.as_millis())
 }
 
-/// Returns the time since when a host must have checked in to be connected.
+/// Returns the earliest time at which the last check-in of a connected host can be.
 pub(crate) fn connected_since(settings: &Settings, now: DateTime<Utc>) -> DateTime<Utc> {
     let silence = TimeDelta::from_std(settings.max_silence).ok();
-    // A limit that is longer than the calendar never disconnects a host.
+    // A limit beyond the calendar never disconnects a host.
     silence.and_then(|silence| now.checked_sub_signed(silence)).unwrap_or(DateTime::<Utc>::MIN_UTC)
 }
 
-/// Returns `true` if the host is recorded as silent: its agent had not checked in for too long when a task looked at it,
-/// and has not checked in since.
+/// Returns `true` if the host is recorded as silent: a task found that its agent had not checked in for too long, and
+/// the agent has not checked in since.
 pub(crate) fn is_silent(host: &HostRecord) -> bool {
     host.findings.silent.unwrap_or_else(|| {
         let is_disconnected =
             matches!(host.status(), HostStatus::Disconnected | HostStatus::DisconnectedUnbound);
-        // A host that lost its boot media has this status too.
+        // A host that lost its boot media has the same status.
         is_disconnected && has_media(host)
     })
 }
@@ -44,16 +44,17 @@ pub(crate) fn has_media(host: &HostRecord) -> bool {
     host.findings.media != Some(MediaStatus::Disconnected)
 }
 
-/// Difference of the clock skew, in seconds, from which a new one replaces the recorded one.
+/// Minimum difference, in seconds, between a new and the recorded clock skew before the new one replaces it.
 const SKEW_STEP: u64 = 30;
 
-/// Limits of the clock skew, in seconds: a host's clock may be 20 minutes behind that of the service, and an hour ahead.
+/// Limits of the clock skew, in seconds: a host's clock may be 20 minutes behind the clock of the service, or an hour
+/// ahead.
 const SKEW_LIMITS: [i64; 2] = [-20 * 60, 60 * 60];
 
-/// Records by how much the clock of a host is ahead, unless that differs little from what is recorded. Then nothing
-/// that depends on it changes.
+/// Records the clock skew of a host: the time by which its clock is ahead. A small difference from the recorded skew is
+/// ignored, so that nothing that depends on the skew changes.
 pub(crate) fn record_clock_skew(host: &mut HostRecord, clock: i64, now: DateTime<Utc>) {
-    // An agent that sends no time sends 0.
+    // An agent without a clock sends 0.
     if clock == 0 {
         return;
     }

@@ -19,7 +19,6 @@ pub(crate) const ASSESSED: ReportKinds = ReportKinds::new(&[ReportKind::Summary,
 /// A host that a change edits, with the stored reports that the change reads and the new reports that it sets.
 #[derive(Debug)]
 pub(crate) struct HostDraft {
-    /// The host.
     pub(crate) record: HostRecord,
     /// The host before the change.
     stored: HostRecord,
@@ -27,15 +26,15 @@ pub(crate) struct HostDraft {
     size: u64,
     /// Kinds of the reports before the change.
     stored_kinds: Vec<ReportKind>,
-    /// Reports that were read from the database.
+    /// Reports read from the database.
     stored_reports: Reports,
     /// Reports that the change sets.
     new_reports: BTreeMap<ReportKind, String>,
     /// The summary of the reports, if the change reads it.
     summary: Option<HostSummary>,
-    /// Whether a newer release made the stored summary.
+    /// Whether a newer release wrote the stored summary.
     has_newer_summary: bool,
-    /// The stored results of its assessment, if the change reads them and they have the version of this release.
+    /// The stored results of the host's assessment, if the change reads them and they have the version of this release.
     results: Option<AssessmentResults>,
     /// Whether the change replaces the results.
     has_new_results: bool,
@@ -62,12 +61,12 @@ impl HostDraft {
         }
     }
 
-    /// Reads reports of a host, and returns its draft. If the kinds include the summary and it must be made again, reads
+    /// Reads reports of a host, and returns its draft. If the kinds include the summary and it must be rebuilt, reads
     /// all reports.
     ///
     /// # Errors
     ///
-    /// Returns an error if the database fails, or if a report that is read is damaged.
+    /// Returns an error if the database fails, or if one of these reports is damaged.
     pub(crate) async fn read(
         reads: &ReadSet,
         stored: Stored<HostRecord>,
@@ -76,9 +75,9 @@ impl HostDraft {
         let mut reports = reads.reports(&stored, kinds).await?;
         let (mut summary, mut has_newer_summary) = (None, false);
         if kinds.iter().any(|kind| kind == ReportKind::Summary) {
-            let found = stored_summary(&stored.record, &reports)?;
-            has_newer_summary = matches!(found, StoredSummary::Newer);
-            summary = Some(match found {
+            let state = stored_summary(&stored.record, &reports)?;
+            has_newer_summary = matches!(state, StoredSummary::Newer);
+            summary = Some(match state {
                 StoredSummary::Current(summary) => *summary,
                 StoredSummary::Missing | StoredSummary::Newer => {
                     reports = reads.reports(&stored, ReportKinds::new(ReportKind::ALL)).await?;
@@ -96,25 +95,25 @@ impl HostDraft {
         Self { summary, ..Self::new(Stored { record, generation: 0, size: 0 }) }
     }
 
-    /// Returns the summary of its reports.
+    /// Returns the summary of the host's reports.
     ///
     /// # Errors
     ///
-    /// Returns an internal error if the change did not read it.
+    /// Returns an internal error if the change did not read the summary.
     pub(crate) fn summary(&self) -> Result<&HostSummary, Error> {
         self.summary.as_ref().ok_or_else(|| self.unread(ReportKind::Summary))
     }
 
-    /// Edits the summary of its reports.
+    /// Edits the summary of the host's reports.
     ///
     /// # Errors
     ///
-    /// Returns an internal error if the change did not read it.
+    /// Returns an internal error if the change did not read the summary.
     pub(crate) fn edit_summary<T>(&mut self, edit: impl FnOnce(&mut HostSummary) -> T) -> Result<T, Error> {
         let Some(summary) = self.summary.as_mut() else { return Err(self.unread(ReportKind::Summary)) };
         let edited = edit(summary);
         if self.has_newer_summary {
-            // A newer release made the summary. It makes another one from the reports.
+            // A newer release wrote the summary. After its removal, that release computes it again from the reports.
             self.record.findings.reports.remove(ReportKind::Summary.as_str());
         } else {
             let text = summary
@@ -125,17 +124,17 @@ impl HostDraft {
         Ok(edited)
     }
 
-    /// Forgets the summary, after the reports were discarded.
+    /// Forgets the summary after the reports were discarded.
     pub(crate) fn clear_summary(&mut self) {
         self.summary = self.summary.take().map(|_| HostSummary::default());
     }
 
-    /// Returns the stored results of its assessment, or those that the change sets.
+    /// Returns the results of the host's assessment: the stored results, or the results that the change sets.
     pub(crate) fn results(&self) -> Option<&AssessmentResults> {
         self.results.as_ref()
     }
 
-    /// Replaces the results of its assessment.
+    /// Replaces the results of the host's assessment.
     pub(crate) fn set_results(&mut self, results: AssessmentResults) {
         self.results = Some(results);
         self.has_new_results = true;
@@ -147,7 +146,7 @@ impl HostDraft {
 
     /// Returns `true` if the change edited the host or its reports.
     pub(crate) fn is_edited(&self) -> bool {
-        // A report is set only if its digest in the record changes.
+        // A report is set only if its digest in the record changes, so it needs no separate comparison.
         self.record != self.stored || self.has_new_results
     }
 
@@ -156,11 +155,11 @@ impl HostDraft {
         self.generation
     }
 
-    /// Returns a report; empty if the host has none of this kind.
+    /// Returns a report. The text is empty if the host has no report of this kind.
     ///
     /// # Errors
     ///
-    /// Returns an internal error if the report is missing in the database, or if the change did not ask for it.
+    /// Returns an internal error if the report is missing from the database, or if the change did not read it.
     pub(crate) fn report(&self, kind: ReportKind) -> Result<&str, Error> {
         if !self.record.findings.has_report(kind) {
             return Ok("");
@@ -170,7 +169,7 @@ impl HostDraft {
         report.ok_or_else(|| self.unread(kind))
     }
 
-    /// Replaces a report. An empty report is removed, and one with the same digest is left alone.
+    /// Replaces a report. An empty report is removed, and a report with the same digest is not written.
     pub(crate) fn set_report(&mut self, kind: ReportKind, report: String) {
         let reports = &mut self.record.findings.reports;
         if report.is_empty() {
@@ -190,7 +189,7 @@ impl HostDraft {
         Ok(self.record)
     }
 
-    /// Adds the edited host to a change. If it grew, the change is refused unless the infra-env has room for it.
+    /// Adds the edited host to a change. If the host grew, the change fails unless the infra-env has room for it.
     pub(crate) fn write_within(self, change: &mut Change, limits: &HostLimits) -> Result<HostRecord, Error> {
         if self.add_to_change(change)? > self.size {
             require_room_for_reports(change, self.record.infra_env_id, limits);

@@ -8,7 +8,7 @@ use crate::event::Severity;
 use crate::job::JobWork;
 use crate::journal::Journal;
 
-/// Maximum number of characters of an event's message. A message may quote text that an agent or a user sent.
+/// Maximum number of characters in the message of an event. A message may quote text that an agent or a user sent.
 const MAX_MESSAGE: usize = 4096;
 
 impl Journal {
@@ -24,14 +24,14 @@ impl Journal {
         self.add_event(host, name, severity, message);
     }
 
-    /// Adds an event of a host with exactly this message.
+    /// Adds a host event with exactly this message.
     pub(crate) fn add_event(&mut self, host: &HostRecord, name: &str, severity: Severity, message: String) {
         let message: String = message.chars().take(MAX_MESSAGE).collect();
         let event = self.event(name, severity, message);
         self.add(event.of_cluster(host.cluster_id).of_infra_env(host.infra_env_id).of_host(host.id));
     }
 
-    /// Adds such an event as [`add_host_event`](Self::add_host_event) does, unless the host had one of this name within
+    /// Adds an event like [`add_host_event`](Self::add_host_event), unless the host had an event with this name within
     /// the last hour.
     pub(crate) fn add_hourly_event(
         &mut self,
@@ -45,7 +45,7 @@ impl Journal {
         }
     }
 
-    /// Returns `true` and records the time, unless the host recorded the same key within the last hour.
+    /// Records the current time for `key` and returns `true`, unless the host recorded the key within the last hour.
     pub(crate) fn starts_hour(&self, host: &mut HostRecord, key: String) -> bool {
         let last = host.hourly_events.get(&key).and_then(|last| last.0);
         if last.is_some_and(|last| self.now().signed_duration_since(last) < chrono::Duration::hours(1)) {
@@ -57,7 +57,7 @@ impl Journal {
 
     /// Changes the status of a host. A new status adds an event.
     pub(crate) fn apply(&mut self, host: &mut HostRecord, transition: &Transition) {
-        // The transition may discard the reported name.
+        // The transition may discard the reported name, so the name is read first.
         let name = host.name();
         let Some(before) = host.apply(transition) else { return };
         let (status, info) = (host.status(), host.status_info());

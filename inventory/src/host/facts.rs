@@ -1,4 +1,4 @@
-//! A host as rules see it.
+//! The facts about a host that validations and status rules read.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::record::{Choices, HostRecord};
 
-/// Returns the facts about a host. `is_connected` is whether its agent has checked in recently.
+/// Returns the facts about a host. `is_connected` must be `true` if the agent has checked in recently.
 pub(crate) fn host_view(host: &HostRecord, is_connected: bool, summary: Arc<HostSummary>) -> HostView {
     let boxed = |texts: &[String]| texts.iter().map(|text| text.as_str().into()).collect();
     let choices = &host.choices;

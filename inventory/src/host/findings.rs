@@ -1,4 +1,4 @@
-//! Facts that come from the reports of a host's agent.
+//! Facts from the reports of a host's agent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use crate::store::ReportKind;
 use crate::time::Millis;
 
-/// Facts that come from the reports of a host's agent. They are reset when the agent registers again after a boot.
+/// Facts from the reports of a host's agent. They are reset when the agent registers again after a boot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostFindings {
@@ -18,22 +18,23 @@ pub struct HostFindings {
     pub hostname: String,
     /// MAC addresses in the inventory report, in lower case.
     pub macs: BTreeSet<String>,
-    /// Seconds by which the clock of the host was ahead when that last changed much. `None`: the agent sends no time.
+    /// Seconds by which the clock of the host was ahead when this value last changed significantly. `None`: the agent
+    /// sends no time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_skew: Option<i64>,
-    /// Whether the agent has not checked in for too long. `None`: an earlier release wrote the host; its status
-    /// decides.
+    /// Whether the agent has not checked in for too long. `None`: an earlier release wrote the host, and the status of
+    /// the host decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silent: Option<bool>,
-    /// Whether the host can read its boot media, if its agent has reported that.
+    /// Whether the host can read its boot media, if its agent has reported it.
     pub media: Option<MediaStatus>,
-    /// The [basis](crate::Settings::assessment_basis) of the last assessment that wrote the host, while it
-    /// had no cluster. Empty: none.
+    /// The [basis](crate::Settings::assessment_basis) of the last assessment that wrote the host while it had no
+    /// cluster. Empty: no such assessment.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub assessed_by: String,
     /// The stored reports, by the name of their [`ReportKind`].
     pub reports: BTreeMap<String, ReportSummary>,
-    /// The steps whose last report was refused, by their name; empty if the step is unknown.
+    /// The steps whose last report was refused, by name. The name is empty if the step is unknown.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub refused: BTreeMap<String, RefusedReport>,
 }
@@ -46,7 +47,7 @@ impl HostFindings {
     }
 }
 
-/// Digest and length of a stored report. A reply that repeats the report is recognized without reading it.
+/// Digest and length of a stored report. The digest identifies a repeated report without reading the stored one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReportSummary {

@@ -1,6 +1,7 @@
-//! The inventory report: the hardware of a host, as its agent reports it in the reply of `inventory`.
+//! The inventory report: the hardware of a host, as its agent reports it in the reply to the step `inventory`.
 //!
-//! A reply is parsed with those of other steps, and its summary is stored. The stored text is read again only to be shown.
+//! The reply is parsed like the replies to other steps, and its summary is stored. The stored report itself is read
+//! again only for responses.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +13,10 @@ use super::stored_results::AssessmentResults;
 use crate::error::Error;
 use crate::id::HostId;
 
-/// Maximum number of MAC addresses of one host that are stored for searches.
+/// Maximum number of MAC addresses of one host stored for searches.
 const MAX_MACS: usize = 256;
 
-/// Parses the inventory report that is stored with a host; empty if the host has sent none.
+/// Parses the stored inventory report of a host. The result is empty if the host has sent no report.
 ///
 /// # Errors
 ///
@@ -29,12 +30,12 @@ pub(crate) fn from_stored(host: HostId, report: &str) -> Result<InventoryReport<
     })
 }
 
-/// Returns the text that is stored with the host.
+/// Returns the text to store with the host.
 pub(crate) fn to_text(report: &InventoryReport<'_>) -> Result<String, Error> {
     write("inventory", report)
 }
 
-/// Returns the valid hardware addresses of all interfaces, in lower case. Those of InfiniBand have 20 bytes.
+/// Returns the valid hardware addresses of all interfaces, in lower case. InfiniBand addresses are 20 bytes long.
 pub(crate) fn macs(report: &InventoryReport<'_>) -> BTreeSet<String> {
     let is_octet = |octet: &str| octet.len() == 2 && octet.bytes().all(|byte| byte.is_ascii_hexdigit());
     let is_mac = |text: &&str| (6..=20).contains(&text.split(':').count()) && text.split(':').all(is_octet);
@@ -44,11 +45,12 @@ pub(crate) fn macs(report: &InventoryReport<'_>) -> BTreeSet<String> {
 
 /// Removes the interfaces that a cluster cannot use.
 pub(crate) fn keep_usable_interfaces(report: &mut InventoryReport<'_>) {
-    // Old agents report no type, and only physical interfaces.
+    // Old agents report no interface type, and report only physical interfaces.
     report.interfaces.retain(|it| matches!(&*it.interface_type, "" | "physical" | "vlan" | "bond"));
 }
 
-/// Adds the reasons against an installation on each disk to an inventory report. They are results of the assessment.
+/// Adds the reasons against an installation on each disk to an inventory report. The reasons are results of the
+/// assessment.
 ///
 /// # Errors
 ///

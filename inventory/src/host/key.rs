@@ -11,13 +11,12 @@ impl HostKey {
         Ok(reader.find(Some(self.infra_env_id.0), self.host_id.0).await?)
     }
 
-    /// Returns the host.
+    /// Returns the host. A deleted host counts as missing.
     pub(crate) async fn find(self, reader: &impl Reader) -> Result<Stored<HostRecord>, Error> {
-        let found = self.find_any(reader).await?.filter(|host| host.record.deleted_at.is_none());
-        found.ok_or_else(|| self.not_found())
+        let host = self.find_any(reader).await?.filter(|host| host.record.deleted_at.is_none());
+        host.ok_or_else(|| self.not_found())
     }
 
-    /// Returns the key of the host's record.
     pub(crate) fn record_key(self) -> Key {
         Key { kind: Kind::Host, parent: Some(self.infra_env_id.0), id: self.host_id.0 }
     }

@@ -1,4 +1,4 @@
-//! What changes in a host when it joins a cluster, leaves it, or is deleted.
+//! The changes to a host when it joins a cluster, leaves it, or is deleted.
 
 use assisted::host::{HostKind, HostRole};
 use rules::host::state::{HostEvent, decide};
@@ -13,7 +13,7 @@ use crate::store::ReportKind;
 use crate::time::Micros;
 use assisted::Secret;
 
-/// Sets the cluster of a host, with the kind and role that follow from it.
+/// Sets the cluster of a host, and the kind and role that follow from the cluster.
 pub(crate) fn set_cluster(host: &mut HostRecord, cluster: &ClusterRecord, now: Micros) {
     host.cluster_id = Some(cluster.id);
     host.kind = if is_add_hosts_cluster(cluster) { HostKind::Joining } else { HostKind::Host };
@@ -63,7 +63,7 @@ pub(crate) fn clear_cluster(host: &mut HostRecord, event: &HostEvent<'_>, journa
     host.logs = Logs::default();
 }
 
-/// Marks a host as deleted. The record stays until it is purged, without secrets and reports.
+/// Marks a host as deleted. The record stays without secrets and reports until it is purged.
 pub(crate) fn deregister(host: &mut HostRecord, journal: &mut Journal) {
     host.deleted_at = Some(journal.micros());
     let hostname = std::mem::take(&mut host.findings.hostname);

@@ -1,7 +1,7 @@
 //! Hosts: machines that booted the image of an infra-env.
 //!
-//! The agent on a host registers it and polls for steps. Its replies are stored as reports, and the status of the host
-//! follows from them. The rules of the statuses are in the crate `rules`. This service does not install hosts.
+//! The agent on a host registers it and polls for steps. The agent's replies are stored as reports, and determine the
+//! status of the host. The crate `rules` contains the rules for statuses. This service does not install hosts.
 
 pub(crate) mod agent_spec;
 pub(crate) mod assessment;

@@ -1,4 +1,4 @@
-//! Choices of a host that a resource outside of this service decides.
+//! Choices of a host that a resource outside this service decides.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::infra_env::ResourceOwner;
 /// Ignition endpoint and the labels of the node; an absent value removes them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostOwner {
-    /// The resource.
+    /// The resource, which conflict errors name.
     pub resource: ResourceOwner,
     /// The choices that the resource decides only if it has a value for them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]

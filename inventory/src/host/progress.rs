@@ -40,13 +40,13 @@ pub(crate) fn update_progress(
     Ok(())
 }
 
-/// Returns the stage that a reported stage means. A host that joins an existing cluster is done when it reboots:
-/// nothing reports its later stages.
+/// Returns the effective stage for a reported stage. A host that joins an existing cluster is done when it reboots,
+/// because its later stages are not reported.
 fn effective_stage(host: &HostRecord, stage: HostStage) -> HostStage {
     if host.joins() && stage == HostStage::Rebooting { HostStage::Done } else { stage }
 }
 
-/// Sets the stage of a host, with the percentage that follows from it.
+/// Sets the stage of a host, and the percentage that follows from the stage.
 fn enter_stage(
     host: &mut HostRecord,
     stage: HostStage,
@@ -72,7 +72,7 @@ fn enter_stage(
     Ok(())
 }
 
-/// Sets the stage of a host that is restored. A stage that the host does not have is ignored.
+/// Sets the stage of a restored host. A stage that the host does not have is ignored.
 pub(crate) fn restore_stage(host: &mut HostRecord, stage: HostStage, now: Millis) {
     if let Some(position) = position(host, stage) {
         set_stage(host, (stage, position), now);
@@ -80,7 +80,7 @@ pub(crate) fn restore_stage(host: &mut HostRecord, stage: HostStage, now: Millis
 }
 
 fn set_stage(host: &mut HostRecord, (stage, position): (HostStage, usize), now: Millis) {
-    // A role has about ten stages.
+    // A role has about ten stages, so the conversion cannot fail.
     let count = i64::try_from(host.stages().len()).unwrap_or(i64::MAX).max(1);
     let done = i64::try_from(position).unwrap_or(i64::MAX).saturating_add(1);
     host.progress.percentage = done.saturating_mul(100) / count;
@@ -94,7 +94,8 @@ fn index(host: &HostRecord, stage: HostStage) -> Option<usize> {
     host.stages().iter().position(|one| *one == stage)
 }
 
-/// Returns the position of a stage in the progress of a host. The last stage of a joining host is not in its list.
+/// Returns the position of a stage in the progress of a host. The last stage of a joining host is missing from its
+/// list.
 fn position(host: &HostRecord, stage: HostStage) -> Option<usize> {
     let is_last_of_joining = host.joins() && stage == HostStage::Done;
     if is_last_of_joining { host.stages().len().checked_sub(1) } else { index(host, stage) }

@@ -1,4 +1,4 @@
-//! Stored hosts.
+//! The stored record of a host.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,14 +16,14 @@ use crate::id::{ClusterId, HostId, HostKey, InfraEnvId};
 use crate::store::{Columns, Kind, Record, ReportKind};
 use crate::time::{Micros, Millis};
 
-/// A stored host. The reports of its agent are stored apart from it.
+/// A stored host. The reports of its agent are stored separately.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostRecord {
     /// Id, chosen by the agent.
     pub id: HostId,
-    /// Infra-env whose image it booted.
+    /// Infra-env whose image the host booted.
     pub infra_env_id: InfraEnvId,
-    /// Cluster that it is bound to.
+    /// Cluster that the host is bound to.
     pub cluster_id: Option<ClusterId>,
     /// Kind of the host.
     pub kind: HostKind,
@@ -36,17 +36,17 @@ pub struct HostRecord {
     pub suggested_role: HostRole,
     /// Whether this host runs the temporary bootstrap control plane.
     pub bootstrap: bool,
-    /// Whether its cluster has only one node.
+    /// Whether the host's cluster has only one node.
     pub single_node: bool,
     /// User name of the owner.
     pub user_name: String,
     /// Container image of the agent.
     pub agent_version: String,
     /// Time of the agent's last check-in. A column of the database has the current value. The copy in the document is
-    /// as old as the last write of the document, for older releases that do not read the column.
+    /// as old as the document's last write, and serves older releases that do not read the column.
     #[serde(default)]
     pub checked_in_at: Millis,
-    /// Clock of the host at that check-in, in seconds since 1970. It has a column too.
+    /// Clock of the host at the last check-in, in seconds since 1970. A column of the database has the current value.
     #[serde(default)]
     pub clock: i64,
     /// Time when the agent last registered.
@@ -60,7 +60,7 @@ pub struct HostRecord {
     /// Choices of users.
     #[serde(default)]
     pub choices: Choices,
-    /// Facts that come from the reports of its agent.
+    /// Facts from the reports of the host's agent.
     #[serde(default)]
     pub findings: HostFindings,
     /// Progress of the installation.
@@ -69,7 +69,7 @@ pub struct HostRecord {
     /// State of the host's log upload.
     #[serde(default)]
     pub logs: Logs,
-    /// Time of the last event of each name that is reported at most once an hour.
+    /// Time of the last event of each name. Events with these names are added at most once an hour.
     #[serde(default, rename = "told")]
     pub hourly_events: BTreeMap<String, Millis>,
 }
@@ -78,24 +78,24 @@ pub struct HostRecord {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Choices {
-    /// Whether an administrator of the hub has approved the host. Only an operator sets it: hosts that no operator manages
-    /// need no approval.
+    /// Whether an administrator of the hub has approved the host. Only an operator sets this value. Hosts without an
+    /// operator need no approval.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub approved: bool,
-    /// The resource that decides choices. `None`: clients of the API decide all of them.
+    /// The resource that decides choices. `None`: API clients decide all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<HostOwner>,
     /// Host name. Empty: the name in the inventory report.
     pub hostname: String,
     /// Installation disk, chosen by a user or by the service.
     pub installation_disk: Option<InstallationDisk>,
-    /// Ids of the disks that are formatted.
+    /// Ids of the disks to format.
     pub disks_to_be_formatted: Vec<String>,
-    /// Ids of the disks that are not formatted.
+    /// Ids of the disks not to format.
     pub skip_formatting_disks: Vec<String>,
     /// Machine config pool.
     pub machine_config_pool_name: String,
-    /// Arguments of coreos-installer: a list, as JSON.
+    /// Arguments of coreos-installer, as a JSON list.
     pub installer_args: String,
     /// User-supplied Ignition override, as JSON.
     pub ignition_config_overrides: String,
@@ -105,7 +105,7 @@ pub struct Choices {
     pub ignition_endpoint_http_headers: Vec<(String, Secret)>,
     /// Labels of the node.
     pub node_labels: BTreeMap<String, String>,
-    /// Credentials of the BMC, for fencing: an object, as JSON.
+    /// Credentials of the BMC, for fencing, as a JSON object.
     pub fencing_credentials: String,
 }
 
@@ -153,7 +153,7 @@ pub struct Logs {
     pub collected_at: Millis,
 }
 
-/// Maximum length of a `status_info`, in characters. A longer one is truncated.
+/// Maximum length of a `status_info`, in characters. A longer text is truncated.
 const MAX_STATUS_INFO: usize = 2040;
 
 impl HostRecord {
@@ -190,7 +190,7 @@ impl HostRecord {
         host
     }
 
-    /// Returns its status.
+    /// Returns the status of the host.
     #[must_use]
     pub fn status(&self) -> HostStatus {
         self.status
@@ -224,12 +224,13 @@ impl HostRecord {
         Some(std::mem::replace(&mut self.status, status))
     }
 
-    /// Returns the part of a status text that is stored.
+    /// Returns the part of a status text to store.
     pub(crate) fn cut_status_info(info: &str) -> impl Iterator<Item = char> {
         info.chars().take(MAX_STATUS_INFO)
     }
 
-    /// Returns its name: the chosen one, or else the one in the inventory report, or else its id.
+    /// Returns the name of the host: the chosen name, otherwise the name in the inventory report, otherwise the host
+    /// id.
     #[must_use]
     pub fn name(&self) -> String {
         let names = [&self.choices.hostname, &self.findings.hostname];
@@ -237,14 +238,14 @@ impl HostRecord {
         name.cloned().unwrap_or_else(|| self.id.to_string())
     }
 
-    /// Returns the stages of its installation, in order. A host without a role has no stages.
+    /// Returns the stages of the host's installation, in order. A host without a role has no stages.
     #[must_use]
     pub(crate) fn stages(&self) -> &'static [HostStage] {
         let Self { kind, role, single_node, bootstrap, .. } = *self;
         stages_of(StageFacts { kind, role, single_node, bootstrap })
     }
 
-    /// Returns `true` if it joins an existing cluster.
+    /// Returns `true` if the host joins an existing cluster.
     #[must_use]
     pub(crate) fn joins(&self) -> bool {
         self.kind == HostKind::Joining
@@ -277,7 +278,8 @@ impl Record for HostRecord {
     }
 
     fn set_columns(&mut self, columns: &Columns) {
-        // The document has the check-in of the last change. It may be later, if the clock was set back since then.
+        // The document contains the check-in of the last change. It may be later than the column, if the clock was set
+        // back since then.
         if let Some(time) = columns.checked_in_at.and_then(DateTime::from_timestamp_micros) {
             self.checked_in_at = Millis::new(time);
             self.clock = columns.clock.unwrap_or(self.clock);

@@ -1,8 +1,8 @@
-//! What refused reports of an agent mean for its host.
+//! The effects of refused reports on a host.
 //!
-//! An agent repeats a refused report each minute and does not show the reason to users. So the host keeps the reason
-//! until a report of that step is accepted, or until the host boots again. If it concerns the inventory, the status text
-//! ends with it. A reply that cannot be parsed counts as an inventory report.
+//! An agent repeats a refused report every minute and does not show the reason to users. The host therefore keeps the
+//! reason until a report of the same step is accepted, or until the host boots again. If the reason concerns the
+//! inventory, the status text ends with it. A reply that cannot be parsed counts as an inventory report.
 
 use assisted::host::HostStatus;
 use assisted::step::StepType;
@@ -18,7 +18,7 @@ pub(crate) fn is_refused(findings: &HostFindings, step: StepType) -> bool {
     findings.refused.contains_key(step.as_str())
 }
 
-/// Forgets refused reports of a step whose report was accepted.
+/// Forgets the refused reports of a step after the service accepted a report of the step.
 pub(crate) fn forget(findings: &mut HostFindings, step: StepType) {
     findings.refused.remove(step.as_str());
     if step == StepType::Inventory {
@@ -26,7 +26,7 @@ pub(crate) fn forget(findings: &mut HostFindings, step: StepType) {
     }
 }
 
-/// Returns the reason why the last inventory report was refused, or a reply that could not be parsed.
+/// Returns the reason why the last inventory report, or a reply that could not be parsed, was refused.
 pub(crate) fn shown_reason(findings: &HostFindings) -> Option<&str> {
     let refused = [StepType::Inventory.as_str(), UNPARSED].map(|step| findings.refused.get(step));
     refused.into_iter().flatten().next().map(|refused| refused.reason.as_str())

@@ -28,7 +28,7 @@ use crate::store::{ReportKind, ReportKinds};
 /// Maximum length of a stored host name, in characters. Valid names are shorter.
 const MAX_HOSTNAME: usize = 255;
 
-/// Maximum length of an error text that is stored as a report, in characters.
+/// Maximum length of an error text stored as a report, in characters.
 const MAX_ERROR_TEXT: usize = 4096;
 
 /// Maximum number of container images, or of disks, whose results are stored for a host. An installation has far fewer.
@@ -39,7 +39,7 @@ const MAX_ENTRIES: usize = 1000;
 pub(crate) enum StepOutput<'a> {
     /// An inventory report.
     Inventory(Box<EvaluatedInventory<'a>>),
-    /// A report of another kind, with the text that is stored: without unknown keys.
+    /// A report of another kind, with the text to store. The text contains no unknown keys.
     Report(ReportKind, ReplyPayload<'a>, String),
     /// The text of a failed check of the Tang servers.
     TangFailure(String),
@@ -86,7 +86,7 @@ impl<'a> StepOutput<'a> {
         }
     }
 
-    /// Returns the result of a measurement. A step that failed may have printed something else instead.
+    /// Returns the result of a measurement. The output of a failed step may not be a report.
     fn measured(exit_code: ExitCode, report: Result<Self, Error>) -> Result<Self, Error> {
         match report {
             Err(error) if !exit_code.is_success() => {
@@ -114,7 +114,7 @@ impl<'a> StepOutput<'a> {
             ReplyPayload::Connectivity(report) => (ReportKind::Connectivity, write(name, report)?),
             ReplyPayload::ApiVip(report) => (ReportKind::ApiVipConnectivity, write(name, report)?),
             ReplyPayload::Tang(report) => (ReportKind::TangConnectivity, write(name, report)?),
-            // The API returns only the list.
+            // The API returns only the list, so only the list is stored.
             ReplyPayload::Ntp(report) => (ReportKind::NtpSources, write(name, &report.ntp_sources)?),
             ReplyPayload::Domains(report) => (ReportKind::DomainNameResolutions, write(name, report)?),
             ReplyPayload::FreeAddresses(networks) if networks.iter().next().is_none() => {
@@ -154,8 +154,8 @@ impl<'a> StepOutput<'a> {
         !matches!(self, Self::MediaLost | Self::Ignored)
     }
 
-    /// Returns `true` if a repetition of the reply never changes anything. An upgrade adds an event again after an
-    /// hour. Image availability and disk speed are added to stored reports, which may be damaged.
+    /// Returns `true` if a repetition of the reply never changes the host. A repeated upgrade adds an event again after
+    /// an hour. Image availability and disk speed are added to stored reports, which may be damaged.
     pub(crate) fn is_repeatable(&self) -> bool {
         !matches!(self, Self::Upgrade(_) | Self::Images(_) | Self::DiskSpeed(..))
     }
@@ -203,8 +203,8 @@ fn read_payload(kind: StepType, output: &str) -> Result<ReplyPayload<'_>, Error>
     ReplyPayload::parse(kind, output).map_err(|error| Error::invalid(format!("{kind}: {error}")))
 }
 
-/// Returns an error unless leases of virtual IP addresses are of use: the cluster gets its addresses from a DHCP server,
-/// and the leased ones are in its machine network.
+/// Returns an error if leases of virtual IP addresses are useless. The cluster must get these addresses from a DHCP
+/// server, and the leased addresses must be in its machine network.
 fn check_leases(payload: &ReplyPayload<'_>, context: &HostContext<'_>) -> Result<(), Error> {
     let ReplyPayload::DhcpLeases(report) = payload else { return Ok(()) };
     let refuse = |reason: String| Err(Error::invalid(format!("dhcp-lease-allocate: {reason}")));
@@ -225,13 +225,13 @@ fn check_leases(payload: &ReplyPayload<'_>, context: &HostContext<'_>) -> Result
     Ok(())
 }
 
-/// An inventory report with all values that follow from it. They are computed once, even if storing them is retried.
+/// An inventory report with all values derived from it. They are computed once, even if storing them is retried.
 #[derive(Debug)]
 pub(crate) struct EvaluatedInventory<'a> {
     inventory: InventoryReport<'a>,
     hostname: String,
     macs: BTreeSet<String>,
-    /// The report as it is stored.
+    /// The report in its stored form.
     report: String,
 }
 
@@ -280,7 +280,7 @@ fn store_inventory(
     set_inventory(draft, evaluated, context)
 }
 
-/// Stores an inventory report with its host, and chooses disks.
+/// Stores an inventory report with its host, and selects disks.
 pub(crate) fn set_inventory(
     draft: &mut HostDraft,
     evaluated: &EvaluatedInventory<'_>,
@@ -294,7 +294,7 @@ pub(crate) fn set_inventory(
     choose_disks(draft, context)
 }
 
-/// Adds entries to a report that is stored as a JSON object.
+/// Adds entries to a report stored as a JSON object.
 fn add_entries(
     draft: &mut HostDraft,
     kind: ReportKind,
@@ -364,7 +364,7 @@ fn set_media_disconnected(host: &mut HostRecord, journal: &mut Journal) {
     if host.findings.media == Some(MediaStatus::Disconnected) {
         return;
     }
-    // The status after this does not show whether the host is silent.
+    // After this change, the status does not show whether the host is silent.
     host.findings.silent = Some(is_silent(host));
     host.findings.media = Some(MediaStatus::Disconnected);
     journal.add_event(host, "host_media_disconnected", Severity::Error, MEDIA_DISCONNECTED.to_owned());

@@ -1,7 +1,7 @@
-//! Reads and writes the reports of agents.
+//! Parses and serializes the reports of agents.
 //!
 //! Agents are not trusted. Their JSON is parsed into the types of [`assisted`]: unknown keys are ignored, the length of
-//! lists is limited, and values of a wrong type are refused. A report is stored as it is serialized from these types.
+//! lists is limited, and values of a wrong type are refused. The stored report is serialized from these types.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub(crate) fn check_text(what: &str, report: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Parses a report.
+/// Parses a report. `what` names the report in errors.
 pub(crate) fn read<'a, T: Deserialize<'a>>(what: &str, report: &'a str) -> Result<T, Error> {
     check_text(what, report)?;
     serde_json::from_str(report).map_err(|error| Error::invalid(format!("{what}: {error}")))
@@ -36,7 +36,7 @@ fn has_nul(json: &str) -> bool {
     false
 }
 
-/// Serializes a parsed report.
+/// Serializes a parsed report. `what` names the report in errors.
 pub(crate) fn write<T: Serialize>(what: &str, report: &T) -> Result<String, Error> {
     to_json_text(&format!("the report {what}"), report)
 }

@@ -1,4 +1,4 @@
-//! Hosts that are created again from what their resource recorded, after the loss of the database.
+//! Hosts recreated from their Kubernetes resources after the loss of the database.
 
 use assisted::host::{HostKind, HostRole, HostStage, HostStatus};
 use chrono::{DateTime, Utc};
@@ -15,14 +15,14 @@ use crate::error::Error;
 use crate::id::{ClusterId, HostKey};
 use crate::time::Millis;
 
-/// A host as the annotations of its `Agent` resource recorded it.
+/// A host as recorded in the annotations of its `Agent` resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestoredHost {
-    /// Cluster that it is bound to.
+    /// Cluster that the host is bound to.
     pub cluster_id: Option<ClusterId>,
-    /// Kind of a host with a cluster. A host without a cluster has the kind [`HostKind::Host`].
+    /// Kind of a host in a cluster. A host without a cluster has the kind [`HostKind::Host`].
     pub kind: HostKind,
-    /// Status. `None`, or a status that does not fit the cluster: `known` or `known-unbound`.
+    /// Status. If it is `None` or does not fit the cluster, the host becomes `known` or `known-unbound`.
     pub status: Option<HostStatus>,
     /// Role.
     pub role: HostRole,

@@ -1,4 +1,4 @@
-//! The results of a host's assessment as they are stored.
+//! The stored form of a host's assessment results.
 
 use rules::disk::DiskReasons;
 use rules::validation::HostResults;
@@ -9,16 +9,16 @@ use crate::error::Error;
 use crate::json::to_json_text;
 use crate::store::{ReportKind, Reports};
 
-/// The version of the stored form.
+/// Version of the stored form.
 const VERSION: u64 = 1;
 
 /// The results of an assessment of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AssessmentResults {
     version: u64,
-    /// The results of its validations.
+    /// The results of the host's validations.
     pub(crate) validations: HostResults,
-    /// The reasons against an installation on each of its disks, in the order of its inventory report.
+    /// The reasons against an installation on each disk of the host, in the order of the inventory report.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) disks: Vec<DiskReasons>,
 }
@@ -29,7 +29,7 @@ impl AssessmentResults {
         Self { version: VERSION, validations, disks }
     }
 
-    /// Returns `true` if other results are the same, whatever the measured numbers are.
+    /// Returns `true` if `other` contains the same results, regardless of measured numbers.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.validations.has_same_outcomes(&other.validations) && self.disks == other.disks
     }
@@ -40,7 +40,7 @@ impl AssessmentResults {
     }
 }
 
-/// Returns the stored results of a host; `None` if no results are stored in the version of this release.
+/// Returns the stored results of a host, or `None` if no results of this release's version are stored.
 ///
 /// # Errors
 ///

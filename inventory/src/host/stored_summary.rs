@@ -1,8 +1,8 @@
-//! The summary of a host's reports as it is stored, and how it is made again from the reports.
+//! The stored summary of a host's reports, and its computation from the reports.
 //!
-//! A summary is stored beside the reports, with its version. A replica that finds another version, or none, makes the
-//! summary from the reports, in memory. An older release never writes its version over a newer one: it removes the
-//! summary, so that every release makes its own.
+//! A summary is stored next to the reports, with its version. If a replica finds no summary, or another version, it
+//! computes the summary from the reports, in memory. An older release never replaces a newer version with its own.
+//! Instead, it removes the summary, so that every release computes its own.
 
 use assisted::inventory_report::InventoryReport;
 use assisted::reply::{ReplyPayload, TangReport};
@@ -13,14 +13,14 @@ use super::record::HostRecord;
 use crate::error::Error;
 use crate::store::{ReportKind, Reports};
 
-/// A stored summary.
+/// The state of a stored summary.
 #[derive(Debug)]
 pub(crate) enum StoredSummary {
     /// The summary, in the version of this release.
     Current(Box<HostSummary>),
-    /// It must be made from the reports.
+    /// No summary is stored. It must be computed from the reports.
     Missing,
-    /// It must be made from the reports, because a newer release made the stored one.
+    /// A newer release wrote the stored summary, so it must be computed from the reports.
     Newer,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn stored_summary(host: &HostRecord, reports: &Reports) -> Result<Sto
     }
 }
 
-/// Makes the summary of a host from all of its stored reports.
+/// Computes the summary of a host from all of its stored reports.
 ///
 /// # Errors
 ///
@@ -70,7 +70,7 @@ fn add(summary: &mut HostSummary, kind: ReportKind, text: &str) -> Result<(), An
         ReportKind::TangConnectivity => {
             match serde_json::from_str::<TangReport<'_>>(text) {
                 Ok(report) => summary.set_tang(Ok(&report)),
-                // The text of a failure is not JSON.
+                // The stored text of a failed check is not JSON.
                 Err(_) => summary.set_tang(Err(text)),
             }
             return Ok(());
@@ -87,12 +87,12 @@ fn add(summary: &mut HostSummary, kind: ReportKind, text: &str) -> Result<(), An
     Ok(summarize(summary, &ReplyPayload::parse(step, text)?)?)
 }
 
-/// Replaces the hardware in a summary. The report has only the interfaces that are used.
+/// Replaces the hardware in a summary. The report contains only the interfaces that a cluster can use.
 pub(crate) fn summarize_inventory(summary: &mut HostSummary, report: &InventoryReport<'_>) {
     summary.set_inventory(report, VirtualInterfaces::Keep);
 }
 
-/// Replaces the part of a summary that follows from a reply. Replies about disks and images are not whole reports.
+/// Replaces the part of a summary that depends on a reply. Replies about disks and images are not complete reports.
 pub(crate) fn summarize(summary: &mut HostSummary, payload: &ReplyPayload<'_>) -> Result<(), InvalidReply> {
     match payload {
         ReplyPayload::Inventory(report) => summarize_inventory(summary, report),

@@ -21,7 +21,7 @@ use crate::event::Severity;
 use crate::journal::Journal;
 use crate::json::to_json_text;
 
-/// Checks the values that are invalid for every host.
+/// Returns an error for values that are invalid for every host.
 pub(crate) fn check_update(params: &HostUpdateParams) -> Result<(), Error> {
     if let Some(name) = &params.host_name {
         check_hostname(name).map_err(|error| Error::invalid(error.to_string()))?;
@@ -76,7 +76,7 @@ pub(crate) fn apply_update(
     assess_unbound(draft, context, journal)
 }
 
-/// Returns an error if a value is set that the installation depends on, and the installation has started.
+/// Returns an error if the installation has started and the update contains a value that the installation depends on.
 fn check_state(host: &HostRecord, params: &HostUpdateParams) -> Result<(), Error> {
     let restricted = [
         ("role", params.host_role.is_some()),
@@ -102,9 +102,9 @@ fn chosen_disk(
     context: &HostContext<'_>,
 ) -> Result<Option<InstallationDisk>, Error> {
     let host = &draft.record;
-    let mut chosen = disks.iter().filter(|disk| disk.role == Some(DiskRole::Install));
-    let Some(first) = chosen.next() else { return Ok(None) };
-    if chosen.next().is_some() {
+    let mut install_disks = disks.iter().filter(|disk| disk.role == Some(DiskRole::Install));
+    let Some(first) = install_disks.next() else { return Ok(None) };
+    if install_disks.next().is_some() {
         return Err(Error::conflict(format!("Host {} can have only one installation disk", host.id)));
     }
     let view = host_view(host, true, Arc::new(draft.summary()?.clone()));
@@ -124,10 +124,10 @@ fn chosen_disk(
 /// Updates the disks that an installation does not format.
 fn skip_formatting(draft: &mut HostDraft, disks: &[DiskFormatting]) -> Result<(), Error> {
     let inventory = draft.summary()?.inventory.as_ref();
-    let known: BTreeSet<_> =
+    let disk_ids: BTreeSet<_> =
         inventory.iter().flat_map(|inventory| &inventory.disks).map(|disk| disk.id.to_string()).collect();
     let host = &mut draft.record;
-    if let Some(unknown) = disks.iter().find(|disk| !known.contains(&disk.disk_id)) {
+    if let Some(unknown) = disks.iter().find(|disk| !disk_ids.contains(&disk.disk_id)) {
         return Err(Error::invalid(format!(
             "Disk {:?} is not in the inventory of host {}",
             unknown.disk_id, host.id
@@ -173,7 +173,7 @@ fn check_label(label: &NodeLabel) -> Result<(), Error> {
     Ok(())
 }
 
-/// The characters that an argument of coreos-installer can have.
+/// The characters that an argument of coreos-installer may contain.
 #[expect(clippy::unwrap_used, reason = "the pattern is constant, and a test uses it")]
 static ARGUMENT_PATTERN: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#"^[A-Za-z0-9@!#$%*()_+-=//.,";':{}\[\]]+$"#).unwrap());
@@ -233,8 +233,8 @@ pub(crate) fn check_ignition_override(config: &str) -> Result<(), Error> {
     if !matches!(spec.as_str(), "3.1.0" | "3.2.0") {
         return Err(refusal(format!("spec {spec} is not supported; use 3.1.0 or 3.2.0")));
     }
-    let found = validate(&parsed.config);
-    match found.findings().iter().find(|finding| finding.severity == report::Severity::Error) {
+    let validation = validate(&parsed.config);
+    match validation.findings().iter().find(|finding| finding.severity == report::Severity::Error) {
         Some(finding) => Err(refusal(format!("{} at {:?}", finding.message, finding.pointer))),
         None => Ok(()),
     }

@@ -21,7 +21,7 @@ const COUNTED_TOGETHER: usize = 64;
 pub(super) fn list_text(inventory: Inventory, query: ClusterQuery, detail: ShownHosts) -> JsonPieces {
     let deleted = if query.deleted { DeletedHosts::Included } else { DeletedHosts::Omitted };
     let records = inventory.clusters(query);
-    if shown != ShownHosts::Counted {
+    if detail != ShownHosts::Counted {
         return json_array(records.and_then(move |record| {
             let inventory = inventory.clone();
             async move { text(&inventory, record, detail, deleted).await }

@@ -31,7 +31,7 @@ struct FakeParts {
     behavior: Mutex<Behavior>,
     is_leader_only: bool,
     gate: Semaphore,
-    /// The starts of the runs, with the marked keys.
+    /// Start time of each run, whether the run was full, and its marked keys.
     runs: Mutex<Vec<(Instant, bool, BTreeSet<Key>)>>,
     ended: AtomicUsize,
 }
@@ -137,7 +137,7 @@ impl Lease for FakeLease {
     }
 }
 
-/// A driver of one fake task that is running.
+/// A running driver with one fake task.
 struct Fixture {
     task: FakeTask,
     states: TaskStates,
@@ -250,7 +250,7 @@ async fn drain_waits_for_the_run_and_starts_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn drain_cuts_off_a_run_that_does_not_end() {
+async fn drain_aborts_a_run_that_does_not_end() {
     let lease = FakeLease::new(true);
     let fixture = Fixture::start(FakeTask::new(Behavior::WaitForGate, true), &lease);
     wait(1).await;
@@ -282,7 +282,7 @@ async fn task_of_the_leader_does_not_run_without_the_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leader_without_progress_gives_up_the_lease_and_becomes_stuck() {
+async fn stalled_leader_releases_the_lease_and_becomes_stuck() {
     let lease = FakeLease::new(true);
     let fixture = Fixture::start(FakeTask::new(Behavior::WaitForGate, true), &lease);
     wait(60).await;
@@ -297,7 +297,7 @@ async fn leader_without_progress_gives_up_the_lease_and_becomes_stuck() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn writers_know_until_when_the_lease_is_certain() {
+async fn lease_end_is_published_for_writers() {
     let lease = FakeLease::new(true);
     let fixture = Fixture::start(FakeTask::new(Behavior::Succeed, true), &lease);
     let end = fixture.states.subscribe_to_lease();

@@ -1,7 +1,7 @@
 //! Assesses the clusters whose facts have changed.
 //!
-//! A change of a cluster or of one of its hosts marks the cluster. A full run asks the database for the clusters that
-//! have changed since their last assessment, so that nothing is missed if notifications are lost or another replica
+//! A change of a cluster or of one of its hosts marks the cluster. A full run queries the database for clusters that
+//! have changed since their last assessment, so that no change is missed if notifications are lost or another replica
 //! becomes the leader.
 
 use std::collections::BTreeSet;
@@ -19,22 +19,22 @@ use crate::id::ClusterId;
 use crate::store::{Key, Kind, RecordChange};
 use uuid::Uuid;
 
-/// The name of the task.
 pub(super) const NAME: &str = "assess_clusters";
-/// Time between two queries for clusters that were missed.
+/// Time between two queries for clusters whose marks were lost.
 const INTERVAL: Duration = Duration::from_secs(60);
 /// Minimum pause between two runs. The hosts of a cluster often report at the same time.
 const MIN_PAUSE: Duration = Duration::from_millis(250);
-/// Maximum number of clusters that a run assesses besides the marked ones, which must not wait long.
+/// Maximum number of unmarked clusters that a run assesses, because marked clusters must not wait long.
 const BATCH: usize = 100;
 
 impl Inventory {
     /// Assesses the clusters that have changed since their last assessment, whether or not this process is the leader.
-    /// Returns the number of hosts whose results were written. The task of the leader does this at intervals.
+    /// Returns the number of hosts whose results were written. The leader's task does the same at intervals.
     ///
     /// # Errors
     ///
-    /// Returns an error if the database fails. A cluster that cannot be assessed is logged, and the others are assessed.
+    /// Returns an error if the database fails. A cluster that cannot be assessed is logged, and the other clusters are
+    /// still assessed.
     pub fn assess_clusters(&self) -> BoxFuture<'_, Result<u64, Error>> {
         Box::pin(async move {
             let (run, before) = (TaskRun::without_driver(), self.tasks().written_results());
@@ -48,11 +48,11 @@ impl Inventory {
     }
 }
 
-/// The task that assesses clusters.
 #[derive(Debug)]
 pub(super) struct AssessClusters {
     inventory: Inventory,
-    /// The stale clusters that full runs have assessed without effect since the last one found no other.
+    /// The clusters that full runs have assessed but that are still stale. The set is cleared when a full run finds no
+    /// other stale cluster.
     stuck: Mutex<BTreeSet<Uuid>>,
 }
 
@@ -81,12 +81,12 @@ impl Task for AssessClusters {
     fn keys_to_mark(&self, change: &RecordChange) -> Vec<Key> {
         match change.key.kind {
             Kind::Cluster => vec![change.key],
-            // The host may have left the cluster that it is known to belong to.
+            // The host may have left its last known cluster.
             Kind::Host => {
-                let known = self.inventory.cluster_views().known_cluster(&change.key).map(key_of);
-                std::iter::once(change.key).chain(known).collect()
+                let cluster = self.inventory.cluster_views().known_cluster(&change.key).map(key_of);
+                std::iter::once(change.key).chain(cluster).collect()
             }
-            // What an assessment itself writes marks nothing.
+            // Results written by an assessment mark no cluster.
             _ => Vec::new(),
         }
     }
@@ -94,7 +94,7 @@ impl Task for AssessClusters {
     async fn run(&self, run: &TaskRun) -> Result<Option<Duration>, Error> {
         self.assess_marked(run).await?;
         let has_more = run.is_full && self.assess_stale(run).await?;
-        // The next run is a full one again.
+        // The next run is a full run again.
         Ok(has_more.then_some(Duration::ZERO))
     }
 }
@@ -104,7 +104,7 @@ impl AssessClusters {
         Self { inventory, stuck: Mutex::default() }
     }
 
-    /// Assesses the clusters of the marked records. A cluster that fails is marked again.
+    /// Assesses the clusters of the marked records. If an assessment fails, its key is marked again.
     async fn assess_marked(&self, run: &TaskRun) -> Result<(), Error> {
         let mut clusters = BTreeSet::new();
         for key in &run.keys {
@@ -125,20 +125,20 @@ impl AssessClusters {
         Ok(())
     }
 
-    /// Assesses a batch of the clusters that have changed since their last assessment, as the database shows. Returns
-    /// `true` if there may be more.
+    /// Assesses a batch of the clusters that, according to the database, have changed since their last assessment.
+    /// Returns `true` if more clusters may remain.
     async fn assess_stale(&self, run: &TaskRun) -> Result<bool, Error> {
         let statuses: Vec<_> = ClusterStatus::ALL.iter().map(|status| status.as_str()).collect();
         let basis = self.inventory.assessment_basis();
         let mut stuck = self.edit_stuck(std::mem::take);
         let limit = BATCH.saturating_add(stuck.len());
         let stale = self.inventory.records().stale_clusters(&statuses, basis, limit).await?;
-        let (known, others): (BTreeSet<_>, BTreeSet<_>) =
+        let (still_stuck, others): (BTreeSet<_>, BTreeSet<_>) =
             stale.into_iter().partition(|cluster| stuck.contains(cluster));
         if others.is_empty() {
             return Ok(false);
         }
-        stuck = known;
+        stuck = still_stuck;
         for cluster in others {
             if !run.may_continue().await? {
                 return Ok(false);

@@ -1,7 +1,7 @@
 //! Runs due jobs.
 //!
-//! A job is a record that is written in the same change as its cause, so that neither exists without the other. All
-//! replicas make attempts: each one begins with a change of the record, which only one of them can make.
+//! A job is a record written in the same change as its cause, so that neither exists without the other. All replicas
+//! run jobs. An attempt starts with a change of the record, which succeeds on only one replica.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,15 +21,16 @@ use crate::error::Error;
 use crate::job::JobRecord;
 use crate::store::{Key, Kind, RecordChange};
 
-/// Minimum pause: a job stays due if its attempt cannot be stored, for example on a full disk.
+/// Minimum pause between runs. A job stays due if its attempt cannot be stored, for example because a disk is full.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
-/// The interval also finds jobs that no event of the feed reported.
+/// Time between two full runs. They also find jobs that the change feed did not report.
 const INTERVAL: Duration = Duration::from_secs(30);
-/// Maximum number of attempts that a process makes concurrently.
+/// Maximum number of concurrent attempts in a process.
 const CONCURRENT_JOBS: usize = 4;
 
 impl Inventory {
-    /// Makes one attempt at each due job, and waits for them. Returns the time of the next attempt at any job.
+    /// Makes one attempt at each due job, and waits for these attempts. Returns the time of the next attempt at any
+    /// job.
     ///
     /// # Errors
     ///
@@ -45,7 +46,8 @@ impl Inventory {
     }
 }
 
-/// The task that runs due jobs. An attempt outlasts the run that begins it, so that long jobs do not delay others.
+/// The task that runs due jobs. An attempt may continue after the run that started it, so that long jobs do not delay
+/// other jobs.
 #[derive(Debug)]
 pub(super) struct Jobs {
     inventory: Inventory,
@@ -59,7 +61,7 @@ struct InProgress(Mutex<BTreeSet<Uuid>>);
 
 impl InProgress {
     fn ids(&self) -> MutexGuard<'_, BTreeSet<Uuid>> {
-        // Each change is one step.
+        // Each change is a single step, so a panic cannot leave the set inconsistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -69,10 +71,10 @@ impl Jobs {
         Self { inventory, attempts: tokio::sync::Mutex::default(), in_progress: Arc::default() }
     }
 
-    /// Begins an attempt at each of the jobs that may run, up to the limit.
+    /// Starts an attempt at each job that may run, up to the limit.
     async fn begin_attempts(&self, jobs: impl Iterator<Item = &JobRecord>) {
         let mut attempts = self.attempts.lock().await;
-        // Attempts that have ended.
+        // Removes ended attempts from the set.
         while attempts.try_join_next().is_some() {}
         for job in jobs {
             if attempts.len() >= CONCURRENT_JOBS {
@@ -128,7 +130,7 @@ impl Task for Jobs {
     }
 }
 
-/// Returns the time of the next attempt at a job: when it is due, and no running attempt excludes it.
+/// Returns the time of the next attempt at a job: when the job is due and no running attempt excludes it.
 fn next_attempt(job: &JobRecord, running: &[JobRecord], now: DateTime<Utc>) -> DateTime<Utc> {
     let exclusions = running.iter().filter(|other| other.excludes(job, now)).map(|other| other.not_before);
     exclusions.max().map_or(job.not_before, |end| end.max(job.not_before))

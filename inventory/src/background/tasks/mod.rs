@@ -9,10 +9,9 @@ mod uploads;
 use super::task::Task;
 use crate::Inventory;
 
-/// The name of the task that disconnects silent hosts. Its runs are the passes of the monitor.
+/// The name of the task that disconnects silent hosts. One run of this task is one pass of the monitor.
 pub const SILENCE: &str = silence::NAME;
 
-/// Returns all tasks.
 pub(super) fn all(inventory: &Inventory) -> Vec<Box<dyn Task>> {
     vec![
         Box::new(silence::Silence::new(inventory.clone())),

@@ -1,6 +1,6 @@
 //! Purges deleted clusters and hosts after a retention time.
 //!
-//! Until then, users can look up what they deleted by mistake. After that, the service removes the records, their
+//! Until then, users can look up resources deleted by mistake. After that, the service removes the records, their
 //! files, and old events that name no existing record.
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::host::HostRecord;
 use crate::service::logs;
 use crate::store::{Change, Key, Kind, ReadSet, Reader as _, Record, Records, Stored};
 
-/// Delay of the first purge, because a start has more urgent work.
+/// Delay of the first purge, because other work is more urgent after the start.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_secs(60);
 
 /// Pause between two purges.
@@ -30,9 +30,9 @@ const MAX_EVENTS: usize = 1000;
 /// Maximum number of statements of one purge. The next purge deletes the remaining events.
 const MAX_STATEMENTS: usize = 1000;
 
-/// A record that is kept for the retention time after it was deleted.
+/// A record that stays in the database for the retention time after its deletion.
 trait Remains: Record {
-    /// Returns the time of the deletion.
+    /// Returns the time of the deletion. `None`: the record is not deleted.
     fn deleted_at(&self) -> Option<DateTime<Utc>>;
 }
 
@@ -49,7 +49,7 @@ impl Remains for HostRecord {
 }
 
 impl Inventory {
-    /// Purges clusters and hosts whose retention time is over, and old events.
+    /// Purges deleted clusters and hosts whose retention time has ended, and old events.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl Inventory {
     }
 }
 
-/// The task that purges what was deleted.
+/// The task that purges deleted clusters and hosts, and old events.
 #[derive(Debug)]
 pub(super) struct Retention(pub(super) Inventory);
 
@@ -86,9 +86,9 @@ impl Task for Retention {
     }
 }
 
-/// Purges clusters and hosts whose retention time is over, and old events, until the run must stop.
+/// Purges deleted clusters and hosts whose retention time has ended, and old events. Ends early if the run must stop.
 async fn purge(inventory: &Inventory, run: &TaskRun) -> Result<(), Error> {
-    // A time longer than the calendar keeps records forever.
+    // A retention time beyond the calendar keeps records forever.
     let retention = TimeDelta::from_std(inventory.settings().kept_after_deletion).unwrap_or(TimeDelta::MAX);
     let Some(before) = inventory.now().checked_sub_signed(retention) else { return Ok(()) };
     let hosts = purge_hosts(inventory, run, before).await;
@@ -120,9 +120,9 @@ async fn purge_clusters(inventory: &Inventory, run: &TaskRun, before: DateTime<U
 }
 
 async fn purge_cluster(inventory: &Inventory, key: Key, before: DateTime<Utc>) -> Result<(), Error> {
-    // Delete the files first: only the record says that they may exist.
-    let found = inventory.records().find::<ClusterRecord>(None, key.id).await?;
-    if let Some(cluster) = found.filter(|stored| is_due(&stored.record, before)) {
+    // Delete the files first, because only the record shows that they may exist.
+    let record = inventory.records().find::<ClusterRecord>(None, key.id).await?;
+    if let Some(cluster) = record.filter(|stored| is_due(&stored.record, before)) {
         logs::delete_files_of_cluster(inventory, cluster.record.id).await?;
         clear::<ClusterRecord>(inventory.records(), key, before).await?;
     }
@@ -143,8 +143,8 @@ async fn purge_events(inventory: &Inventory, run: &TaskRun, before: DateTime<Utc
     Ok(())
 }
 
-/// Logs the error of a record and keeps it, so that the purge continues with the other records. Returns an error that
-/// the other records would have too: the database does not answer.
+/// Logs and stores the error of a record, so that the purge continues with the other records. If the database is
+/// unavailable, returns the error instead, because the other records would fail too.
 fn keep_error(cleared: &mut Result<(), Error>, key: Key, result: Result<(), Error>) -> Result<(), Error> {
     match result {
         Err(error) if error.kind() == ErrorKind::Unavailable => Err(error),
@@ -161,13 +161,13 @@ fn is_due(record: &impl Remains, before: DateTime<Utc>) -> bool {
     record.deleted_at().is_some_and(|deleted_at| deleted_at < before)
 }
 
-/// Removes a record if its retention time is over. Reads it again, because a host may have registered again.
+/// Removes a record if its retention time has ended. Reads the record again, because a host may have registered again.
 async fn clear<R: Remains>(records: &Records, key: Key, before: DateTime<Utc>) -> Result<(), Error> {
     records
         .change(|reads: ReadSet| async move {
             let mut change = Change::new();
-            let found: Option<Stored<R>> = reads.find(key.parent, key.id).await?;
-            if let Some(stored) = found.filter(|stored| is_due(&stored.record, before)) {
+            let record: Option<Stored<R>> = reads.find(key.parent, key.id).await?;
+            if let Some(stored) = record.filter(|stored| is_due(&stored.record, before)) {
                 change.remove(&stored);
             }
             Ok((change, ()))

@@ -1,6 +1,6 @@
-//! Disconnects silent hosts: a host whose agent has not checked in for too long.
+//! Disconnects silent hosts: hosts whose agents have not checked in for too long.
 //!
-//! A host is disconnected only if it is still silent when the change is made.
+//! A host is disconnected only if it is still silent when the change is committed.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -20,39 +20,37 @@ use crate::host::connection::connected_since;
 use crate::service::hosts::silence::disconnect_silent;
 use crate::store::Key;
 
-/// The name of the task.
 pub(super) const NAME: &str = "silence";
 /// Maximum number of hosts that one change disconnects.
 const BATCH: usize = 100;
-/// A clock that differs by more from the time that has passed was set, or the machine was suspended.
+/// Maximum difference between the wall clock and the elapsed time. A larger difference means that the clock was set, or
+/// that the machine was suspended.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(30);
 
 impl Inventory {
     /// Disconnects the hosts that have not checked in for too long, whether or not this process is the leader. Returns
-    /// their number. The task of the leader does this at intervals.
+    /// the number of disconnected hosts. The leader's task does the same at intervals.
     ///
     /// # Errors
     ///
-    /// Returns an error if the database fails. The batches before are done.
+    /// Returns an error if the database fails. Hosts of earlier batches are then already disconnected.
     pub fn disconnect_silent_hosts(&self) -> BoxFuture<'_, Result<usize, Error>> {
         Box::pin(async move { disconnect_all_silent(self, &TaskRun::without_driver()).await })
     }
 }
 
-/// The task that disconnects silent hosts.
 #[derive(Debug)]
 pub(super) struct Silence {
     inventory: Inventory,
     listening: Mutex<Listening>,
 }
 
-/// Since when hosts can check in.
+/// The time since which hosts have been able to check in.
 #[derive(Clone, Copy, Debug)]
 struct Listening {
-    /// The start of this process, the end of an outage, or a jump of the clock. Before, the silence of hosts has other
-    /// reasons.
+    /// The start of this process, the end of an outage, or a jump of the clock. Earlier silence may have other causes.
     since: Instant,
-    /// The two clocks at the last run.
+    /// The monotonic clock and the wall clock at the last run.
     last_run: (Instant, DateTime<Utc>),
 }
 
@@ -63,7 +61,7 @@ impl Silence {
         Self { inventory, listening: Mutex::new(listening) }
     }
 
-    /// Returns the time for which hosts could check in.
+    /// Returns the time during which hosts could check in.
     fn listening_time(&self) -> Duration {
         let failed_at = self.inventory.tasks().leadership_failed_at();
         let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
@@ -99,7 +97,7 @@ impl Task for Silence {
 }
 
 impl Listening {
-    /// Notices that the clock was set, or that the machine was suspended.
+    /// Detects that the clock was set, or that the machine was suspended.
     fn detect_clock_jump(&mut self, now: Instant, clock: DateTime<Utc>) {
         let (last, last_clock) = std::mem::replace(&mut self.last_run, (now, clock));
         if has_jumped(now.saturating_duration_since(last), last_clock, clock) {
@@ -109,7 +107,7 @@ impl Listening {
     }
 }
 
-/// Returns `true` if the time between two readings of a clock is not the time that has passed.
+/// Returns `true` if two readings of a clock differ by another time than the elapsed time.
 fn has_jumped(passed: Duration, before: DateTime<Utc>, after: DateTime<Utc>) -> bool {
     let by_clock = after.signed_duration_since(before);
     match by_clock.to_std() {
@@ -126,7 +124,7 @@ async fn disconnect_all_silent(inventory: &Inventory, run: &TaskRun) -> Result<u
     let before = connected_since(inventory.settings(), now);
     let mut disconnected = 0;
     for status in statuses_before_disconnection() {
-        // Hosts that cannot be read or written. They must not keep the others from being disconnected.
+        // Hosts that cannot be read or written. They must not prevent the disconnection of other hosts.
         let mut damaged = BTreeSet::new();
         loop {
             if !run.may_continue().await? {
@@ -146,7 +144,7 @@ async fn disconnect_all_silent(inventory: &Inventory, run: &TaskRun) -> Result<u
     Ok(disconnected)
 }
 
-/// Disconnects some hosts in one change. If one of them is damaged, disconnects the others one by one.
+/// Disconnects several hosts in one change. If one of them is damaged, disconnects the others one by one.
 async fn disconnect_batch(
     inventory: &Inventory,
     hosts: &[Key],
@@ -183,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clock_jumps_are_noticed_in_both_directions() {
+    fn detects_clock_jumps_in_both_directions() {
         let before = DateTime::UNIX_EPOCH + TimeDelta::days(20_000);
         let passed = Duration::from_secs(8);
         for (seconds, is_jump) in [

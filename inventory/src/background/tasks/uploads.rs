@@ -1,4 +1,4 @@
-//! Removes uploads that a killed process left incomplete in a bucket.
+//! Removes incomplete uploads that a killed process left in a bucket.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::retention::{FIRST_PAUSE, INTERVAL};
 use crate::Inventory;
 use crate::error::Error;
 
-/// The task that removes incomplete uploads. Every replica runs it, because replicas may have different buckets.
+/// The task that removes incomplete uploads. Every replica runs it, because replicas may use different buckets.
 #[derive(Debug)]
 pub(super) struct Uploads(pub(super) Inventory);
 

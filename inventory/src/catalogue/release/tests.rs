@@ -47,12 +47,12 @@ fn minor_version_prefers_newest_stable_over_prerelease() {
         release("4.15", "4.15.0-rc.1", "x86_64"),
         release("4.15", "4.15.0-ec.9", "x86_64"),
     ]));
-    let found = |version| catalogue.release(version, X86).unwrap().version.as_str();
-    assert_eq!(found("4.14"), "4.14.10");
-    assert_eq!(found("4.14.9"), "4.14.9");
-    assert_eq!(found("4.14.11"), "4.14.11");
-    assert_eq!(found("4.15"), "4.15.0-rc.1");
-    assert_eq!(found("4.15.0-ec.9"), "4.15.0-ec.9");
+    let selected = |version| catalogue.release(version, X86).unwrap().version.as_str();
+    assert_eq!(selected("4.14"), "4.14.10");
+    assert_eq!(selected("4.14.9"), "4.14.9");
+    assert_eq!(selected("4.14.11"), "4.14.11");
+    assert_eq!(selected("4.15"), "4.15.0-rc.1");
+    assert_eq!(selected("4.15.0-ec.9"), "4.15.0-ec.9");
 }
 
 #[test]
@@ -82,11 +82,11 @@ fn release_error_names_the_reason() {
 #[test]
 fn multi_release_matches_each_of_its_architectures() {
     let catalogue = catalogue(&json!([release("4.14", "4.14.9", "x86_64"), multi()]));
-    let found = |version, architecture| catalogue.release(version, architecture).unwrap();
-    assert!(found("4.14-multi", ReleaseArchitecture::Multi).is_multi());
-    assert!(found("4.14.9-multi", X86).is_multi());
-    assert!(found("4.14-multi", ARM).is_multi());
-    assert!(!found("4.14", X86).is_multi());
+    let selected = |version, architecture| catalogue.release(version, architecture).unwrap();
+    assert!(selected("4.14-multi", ReleaseArchitecture::Multi).is_multi());
+    assert!(selected("4.14.9-multi", X86).is_multi());
+    assert!(selected("4.14-multi", ARM).is_multi());
+    assert!(!selected("4.14", X86).is_multi());
     let url = "registry.example/4.14.9-multi-multi";
     assert!(catalogue.release_at(url, ReleaseArchitecture::Multi).unwrap().is_multi());
     let s390x = ReleaseArchitecture::One(CpuArchitecture::S390x);
