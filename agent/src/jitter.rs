@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Increment of the `SplitMix64` generator.
 const INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A source of random durations. Equal seeds return equal sequences.
+/// A source of random durations. Equal seeds produce equal sequences.
 #[derive(Debug)]
 pub(crate) struct Jitter(AtomicU64);
 

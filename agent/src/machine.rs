@@ -13,7 +13,7 @@ use crate::session::HostSession;
 ///
 /// Methods take `&self` because several steps run concurrently. The agent cancels a step by dropping its future.
 pub trait Machine: Send + Sync + 'static {
-    /// Returns the id of the host. The agent asks for it before each registration.
+    /// Returns the id of the host. The agent calls this before each registration.
     fn host_id(&self) -> impl Future<Output = HostId> + Send;
 
     /// Returns the time of the host's clock, in seconds since 1970.
@@ -39,7 +39,7 @@ pub trait Machine: Send + Sync + 'static {
     ) -> impl Future<Output = Result<StepOutcome, StepFailure>> + Send;
 }
 
-/// The result of a step that did not fail.
+/// The result of a step without a failure.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StepOutcome {

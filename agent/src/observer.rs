@@ -29,7 +29,7 @@ use assisted::step::{PostStepAction, StepType};
 /// }
 /// ```
 pub trait AgentObserver: Send + Sync {
-    /// Receives an event.
+    /// Handles an event.
     fn observe(&self, event: &AgentEvent<'_>);
 }
 
@@ -38,7 +38,7 @@ impl AgentObserver for () {
     fn observe(&self, _event: &AgentEvent<'_>) {}
 }
 
-/// The purpose of a request.
+/// The purpose of a request to the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum RequestKind {
@@ -50,7 +50,7 @@ pub enum RequestKind {
     Reply,
 }
 
-/// An event of an agent.
+/// An event that an agent reports to its observer.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum AgentEvent<'a> {
@@ -68,7 +68,7 @@ pub enum AgentEvent<'a> {
         /// The host in the response of the service.
         host: &'a RegisteredHost,
     },
-    /// A poll returned steps.
+    /// A poll succeeded. It may have returned no steps.
     StepsReceived {
         /// Number of steps.
         count: usize,

@@ -23,14 +23,13 @@ const PATIENCE: Duration = Duration::from_secs(15 * 60);
 /// Minimum pause between polls, even if the service requests no pause.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
 
-/// Why a runner ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunnerEnd {
     RegisterAgain,
     Rebooting,
 }
 
-/// The polls and steps of one registration.
+/// Polls for the steps of one registration and runs them.
 pub(crate) struct Runner<M> {
     context: Arc<StepContext<M>>,
     running: RunningSteps,

@@ -160,7 +160,7 @@ impl<M> StepContext<M> {
                     self.sent().insert(step_type, digest);
                 }
             }
-            // The next run of the step sends its output again.
+            // The output is sent again after the next run of the step.
             Err(error) => tracing::warn!(%step_type, %error, "reply lost"),
         }
     }

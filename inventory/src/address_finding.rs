@@ -12,7 +12,7 @@ use crate::settings::Settings;
 pub struct AddressFinding {
     /// Severity of the finding, currently always [`Severity::Warning`].
     pub severity: Severity,
-    /// The URL, without secrets.
+    /// The URL, with secrets masked.
     pub url: String,
     /// Why the URL is unreachable, and how to correct it.
     pub message: String,

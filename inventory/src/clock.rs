@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-/// A wall clock.
+/// A wall clock. The inventory reads the time only through this trait.
 pub trait Clock: Debug + Send + Sync {
     /// Returns the current time.
     fn now(&self) -> DateTime<Utc>;
 }
 
-/// The clock of the system.
+/// The wall clock of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

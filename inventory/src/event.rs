@@ -116,7 +116,7 @@ impl EventPosition {
     pub const START: Self = Self { micros: i64::MIN, id: Uuid::nil() };
 }
 
-/// Number of events of each severity.
+/// Number of events for each severity in [`Severity::ALL`].
 pub type SeverityCounts = [u64; Severity::ALL.len()];
 
 /// The result of an event query.

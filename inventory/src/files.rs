@@ -56,7 +56,7 @@ impl FilePath {
     }
 }
 
-/// A storage for files. Clones use the same storage.
+/// A file storage. Clones use the same storage.
 #[derive(Clone, Debug)]
 pub struct FileStore {
     objects: Arc<dyn ObjectStore>,
@@ -65,7 +65,7 @@ pub struct FileStore {
     _in_use: Option<Arc<File>>,
 }
 
-/// Metadata of a file.
+/// Path, length and time of a stored file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileInfo {
     /// The path in the store.
@@ -76,7 +76,7 @@ pub struct FileInfo {
     pub written_at: DateTime<Utc>,
 }
 
-/// An open file.
+/// A file that is ready to be read.
 pub struct OpenFile {
     /// Path, length and time of the file.
     pub info: FileInfo,
@@ -201,7 +201,8 @@ impl FileStore {
         removed.map_err(self.error(&FilePath::from_names(["incomplete-uploads"])?, "removed"))
     }
 
-    /// Writes a file, replacing an existing one, and returns its length. If writing fails, no partial file is visible.
+    /// Writes a file, which replaces an existing one, and returns its length. If writing fails, no partial file is
+    /// visible.
     ///
     /// # Errors
     ///

@@ -6,7 +6,6 @@ use uuid::Uuid;
 
 /// The id of a record, as a path parameter of the API.
 pub(crate) trait RecordId: From<Uuid> + Send {
-    /// The name of the path parameter.
     const PARAMETER: &'static str;
 }
 

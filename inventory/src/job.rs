@@ -42,7 +42,7 @@ pub(crate) enum ExclusiveKey {
     ClusterFiles(ClusterId),
 }
 
-/// The work of a job.
+/// The kind of work of a job, with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum JobWork {
@@ -99,7 +99,7 @@ impl fmt::Display for JobWork {
 /// runs. If the process is killed, another attempt starts at that time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobRecord {
-    /// Id.
+    /// Id of the job.
     pub id: Uuid,
     /// The task of the job, with its parameters.
     pub work: JobWork,

@@ -1,4 +1,4 @@
-//! JSON of records and responses. A value that cannot be written is an internal error.
+//! Conversion of records and responses into JSON. A value that cannot be converted is an internal error.
 
 use serde::Serialize;
 use serde_json::Value;

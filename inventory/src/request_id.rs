@@ -7,7 +7,7 @@ use uuid::Uuid;
 pub struct RequestId(pub Uuid);
 
 impl RequestId {
-    /// Returns a random id.
+    /// Creates a random id.
     #[must_use]
     pub fn fresh() -> Self {
         Self(Uuid::new_v4())

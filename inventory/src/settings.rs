@@ -68,7 +68,7 @@ pub struct Settings {
     pub cluster_networks_v6: ClusterNetworks,
     /// Fixed id of new infra-envs, so that only one can exist.
     pub infra_env_id: Option<InfraEnvId>,
-    /// Origins whose pages may call the API. `*` matches any part.
+    /// Origins of web pages that may call the API. `*` matches any part of an origin.
     pub allowed_origins: Vec<String>,
     /// Values of the header `Host` that requests for the API and the page may have under the policy `none`.
     pub allowed_hosts: AllowedHosts,
@@ -88,7 +88,7 @@ pub struct Settings {
     pub auto_assign_roles: bool,
     /// Limits for measured latency and packet loss, above which a measurement has consequences.
     pub measurement_limits: MeasurementLimits,
-    /// Whether `cvo` is an operator of each cluster, next to `console`.
+    /// Whether each cluster has the built-in operator `cvo` in addition to `console`.
     pub check_cluster_version: bool,
     /// Limits for the hosts of one infra-env.
     pub host_limits: HostLimits,
@@ -136,7 +136,7 @@ impl fmt::Debug for AddedImageRule {
 /// Limits for the hosts of one infra-env. Any client with its token can register hosts and send reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostLimits {
-    /// Maximum number of hosts of an infra-env, without deleted ones.
+    /// Maximum number of hosts of an infra-env. Deleted hosts do not count.
     pub hosts: u64,
     /// Maximum length of one report, in bytes. All reports of one host together may be twice as long.
     pub bytes_per_report: usize,
@@ -167,7 +167,7 @@ pub enum AllowedHosts {
     Any,
     /// Only these hosts, for a service that listens only on loopback.
     Loopback(Vec<String>),
-    /// Any IP address.
+    /// Any IP address, but no other host names.
     Addresses,
     /// Only these hosts.
     Listed(Vec<String>),

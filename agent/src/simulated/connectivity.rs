@@ -29,7 +29,7 @@ impl SimulatedMachine {
         ConnectivityReport { remote_hosts: remote_hosts.into() }
     }
 
-    /// Checks the connectivity to one host. `check` is the number of earlier checks by this machine.
+    /// Checks the connectivity to one host. `check` is the number of earlier checks of this machine.
     fn remote_host(&self, host: &ConnectivityCheckHost, check: u64) -> RemoteHost<'static> {
         let (mut links, mut pings, mut mtus) = (Vec::new(), Vec::new(), Vec::new());
         for address in host.nics.iter().flat_map(|nic| nic.ip_addresses.iter()) {

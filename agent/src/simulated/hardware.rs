@@ -1,4 +1,4 @@
-//! The inventory report of a simulated machine.
+//! The inventory report of a simulated machine, computed from its description.
 
 use assisted::Text;
 use assisted::inventory_report::{

@@ -17,10 +17,10 @@ use crate::machine::StepFailure;
 
 /// Maximum number of free addresses in a report, as in the upstream agent.
 const MAX_FREE_ADDRESSES: usize = 8000;
-/// Offsets of the addresses that the DNS server of the site returns for the API and the ingress of a cluster.
+/// Offsets of the addresses to which the site's DNS server resolves the names of the API and the ingress.
 const API_OFFSET: u32 = 5;
 const INGRESS_OFFSET: u32 = 6;
-/// Offsets of the addresses that the DHCP server of the site leases.
+/// Offsets of the addresses that the site's DHCP server leases.
 const LEASED_OFFSETS: [u32; 2] = [7, 8];
 /// Address that all other names resolve to, from a range reserved for documentation.
 const OTHER_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 10);
@@ -156,7 +156,7 @@ impl SimulatedMachine {
         }
         let answers = servers.into_iter().map(|DescribedTang { url, thumbprint }| TangServer {
             tang_url: format!("{}/adv/{thumbprint}", url.trim_end_matches('/')).into(),
-            // {"keys":[]} in base64
+            // `{"keys":[]}` in base64.
             payload: "eyJrZXlzIjpbXX0".into(),
             signatures: vec![TangSignature { protected: "e30".into(), signature: thumbprint.into() }].into(),
         });

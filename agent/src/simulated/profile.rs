@@ -1,4 +1,4 @@
-//! The description of simulated hosts.
+//! The description of simulated hosts: groups of equal machines, and their network.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ pub struct Profile {
     /// Speed of image downloads, in megabytes per second.
     #[serde(default = "usual_download_rate")]
     pub download_mb_per_second: u32,
-    /// Latency of the packets between hosts.
+    /// Round-trip times of pings between hosts.
     #[serde(default)]
     pub latency: NetworkLatency,
     /// Groups of equal hosts, in order: the first hosts belong to the first group. A group without a count takes all
@@ -99,7 +99,7 @@ pub struct HostGroup {
     pub cpu_model: String,
     /// Features of the processors.
     pub cpu_flags: Vec<String>,
-    /// Memory, in GiB.
+    /// Size of the memory, in GiB.
     pub memory_gib: u32,
     /// Manufacturer of the machine.
     pub manufacturer: String,

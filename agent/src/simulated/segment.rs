@@ -47,7 +47,6 @@ impl Ipv4Segment {
         self.prefix
     }
 
-    /// Returns the number of addresses.
     pub(super) fn len(self) -> u32 {
         1 << (32 - u32::from(self.prefix))
     }

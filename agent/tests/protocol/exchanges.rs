@@ -1,4 +1,4 @@
-//! Steps as a service sends them, and the replies of simulated hosts, as JSON.
+//! Steps in the JSON of a service, and the JSON replies of simulated hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -58,7 +58,6 @@ impl ScriptedMachine {
         Agent::new(service.client(), service.infra_env, AGENT_VERSION, self.clone()).unwrap()
     }
 
-    /// Runs the agent in a task.
     pub(crate) fn run(&self, service: &ScriptedService) -> JoinHandle<Result<AgentEnd, AgentError>> {
         tokio::spawn(self.agent(service).run())
     }

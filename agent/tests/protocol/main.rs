@@ -1,5 +1,6 @@
-//! The agent against a scripted service on the loopback interface. Time is paused: it jumps to the next timer whenever
-//! the agent and the service wait.
+//! Tests of the agent with a scripted service on the loopback interface. Time is paused: it jumps to the next timer
+//! when
+//! both the agent and the service wait.
 
 #![allow(
     clippy::unwrap_used,

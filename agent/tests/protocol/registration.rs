@@ -54,7 +54,7 @@ async fn overloaded_service_gets_retries_within_seconds() {
         for (pause, most) in pauses.iter().zip([2, 4, 8]) {
             assert!(*pause <= Duration::from_secs(most) + Duration::from_millis(2), "{pauses:?}");
         }
-        // Four attempts are one registration; the next one follows after a minute.
+        // Four attempts belong to one registration. The next registration follows after a minute.
         assert!(pauses[3] >= Duration::from_secs(60), "{pauses:?}");
         agent.abort();
     }

@@ -22,12 +22,11 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tower::ServiceExt;
 
-/// Container image that the service is configured with.
+/// Container image of the agent in the configuration of the service.
 pub(crate) const SERVICE_VERSION: &str = "quay.io/example/agent:new";
-/// Container image of the agents.
+/// Container image of the agents in these tests.
 pub(crate) const AGENT_VERSION: &str = "quay.io/example/agent:old";
 
-/// The purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Register,
@@ -36,7 +35,6 @@ pub(crate) enum Purpose {
     Other,
 }
 
-/// A request as the service received it.
 #[derive(Clone, Debug)]
 pub(crate) struct Received {
     pub(crate) purpose: Purpose,

@@ -63,7 +63,6 @@ fn example_body(id: &str) -> Option<Value> {
     Some(example)
 }
 
-/// Adds the examples to the OpenAPI document.
 pub(super) fn add_to(document: &mut OpenApi) {
     for item in document.paths.paths.values_mut() {
         for operation in operations_of(item) {

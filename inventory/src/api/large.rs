@@ -26,7 +26,7 @@ pub(super) const PIECE: usize = 64 << 10;
 /// Error reason if the connection breaks before the end of a body.
 const INCOMPLETE: &str = "request body is incomplete";
 
-/// The memory limit for large bodies of all requests. Clones share it.
+/// The memory limit for the large bodies of all requests. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct LargeBodies(Arc<Semaphore>);
 
@@ -68,7 +68,7 @@ impl JsonContent {
 }
 
 impl LargeBodies {
-    /// Returns the limit for this process.
+    /// Creates the limit, based on the memory available to this process.
     pub(crate) fn within(memory: AvailableMemory) -> Self {
         Self::with_max_bytes(memory.limit(ROOM, PART))
     }

@@ -36,12 +36,12 @@ impl Query {
         parameter.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// Returns `true` if a parameter means yes. Any other value means no.
+    /// Returns `true` if the value of a parameter means "yes". Any other value means "no".
     pub fn flag(&self, name: &str) -> bool {
         self.text(name).is_some_and(Self::is_yes)
     }
 
-    /// Returns `true` if a text means yes.
+    /// Returns `true` if a text means "yes". Upper and lower case are equivalent.
     pub fn is_yes(text: &str) -> bool {
         const YES: [&str; 10] = ["true", "1", "yes", "ok", "y", "on", "selected", "checked", "t", "enabled"];
         YES.contains(&text.to_lowercase().as_str())

@@ -1,4 +1,4 @@
-//! The API as a whole: the routes of all areas, errors of the router, and the OpenAPI document.
+//! The complete API: the routes of all areas, the errors of the router, and the OpenAPI document.
 
 use assisted::error::{EitherError, InfraError, OperationError};
 use axum::Router;
@@ -21,7 +21,6 @@ use crate::{Inventory, Settings};
 /// hosts fits.
 const MAX_BODY: usize = 32 << 20;
 
-/// The OpenAPI document without operations.
 #[derive(OpenApi)]
 #[openapi(
     info(

@@ -1,4 +1,4 @@
-//! Checks a body against the schema in the published OpenAPI document, so that the document is always true.
+//! Checks request bodies against the schemas of the published OpenAPI document, so that the document is always correct.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -56,7 +56,7 @@ struct Room {
 struct WorkPermit {
     pieces: Option<OwnedSemaphorePermit>,
     turn: Option<OwnedSemaphorePermit>,
-    /// Called before the memory is released.
+    /// Called before the memory is released, if the body took much memory.
     after: Option<fn()>,
 }
 
@@ -166,10 +166,10 @@ impl RequestMemory {
         request.extensions().get().cloned().unwrap_or_default()
     }
 
-    /// Reserves memory for the body of the request.
+    /// Reserves memory for the work on the body of the request.
     pub(super) async fn reserve(&self, room: &WorkRoom, body: &ReceivedBody) -> Result<(), Error> {
         let permit = room.reserve(cost_of(body.bytes.len(), body.content)).await?;
-        // A request has one body.
+        // The memory is reserved only once, because a request has one body.
         self.0.set(permit).map_err(|_| Error::broken("memory for a body was reserved twice"))
     }
 }

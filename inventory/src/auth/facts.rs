@@ -13,6 +13,6 @@ pub trait TokenFacts: Send + Sync {
     /// Returns the current time.
     fn now(&self) -> DateTime<Utc>;
 
-    /// Returns `true` if the infra-env is known to exist without a query of the database.
+    /// Returns `true` if a cache shows that the infra-env exists, so that no database query is needed.
     fn is_known_infra_env(&self, id: InfraEnvId) -> bool;
 }

@@ -7,24 +7,24 @@ use crate::id::{ClusterId, InfraEnvId};
 /// The kind of a token. It determines which header or query parameter carries the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AuthKind {
-    /// A user, or a program that acts for one: the header `Authorization`.
+    /// For users, and for programs that act for them: the header `Authorization`.
     User,
-    /// An agent: the header `X-Secret-Key`.
+    /// For agents: the header `X-Secret-Key`.
     Agent,
-    /// Any client that has the URL: `api_key` in the query.
+    /// For any client with the URL: `api_key` in the query.
     Url,
-    /// A client that downloads an image: the header `Image-Token`.
+    /// For clients that download an image: the header `Image-Token`.
     Image,
-    /// Any client that has the URL of an image: `image_token` in the query.
+    /// For any client with the URL of an image: `image_token` in the query.
     ImageUrl,
-    /// A program that watches resources: the header `Watcher-Authorization`.
+    /// For programs that watch resources: the header `Watcher-Authorization`.
     Watcher,
-    /// A browser that opens the stream of changes: `ticket` in the query.
+    /// For browsers that open the stream of changes: `ticket` in the query.
     Ticket,
 }
 
 impl AuthKind {
-    /// All kinds.
+    /// All kinds of token.
     pub const ALL: [Self; 7] =
         [Self::User, Self::Agent, Self::Url, Self::Image, Self::ImageUrl, Self::Watcher, Self::Ticket];
 

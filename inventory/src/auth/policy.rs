@@ -16,7 +16,7 @@ use crate::id::InfraEnvId;
 /// The authentication policy. There is no default.
 #[derive(Clone, Debug)]
 pub enum Policy {
-    /// No authentication: any client may do everything.
+    /// No authentication: every client may perform every operation.
     Open,
     /// Requests need tokens signed with the key pair of this service.
     Local(LocalPolicy),

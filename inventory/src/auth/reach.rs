@@ -60,7 +60,8 @@ impl Named {
         }
     }
 
-    /// Returns `true` if the hosts exist in the infra-env that the request names or, if it names none, in the cluster.
+    /// Returns `true` if all named hosts exist in the named infra-env or, if the request names none, in the named
+    /// cluster.
     pub(crate) async fn has_its_hosts(&self, records: &Records) -> Result<bool, Error> {
         match (self.infra_env, self.cluster) {
             _ if self.hosts.is_empty() => Ok(true),
@@ -92,7 +93,7 @@ impl Named {
         Ok(self.hosts.iter().all(|host| existing.contains(&host.0)))
     }
 
-    /// Returns `true` if an agent of the infra-env may access everything named.
+    /// Returns `true` if an agent of the infra-env may access all named resources.
     async fn is_accessible_to_agents_of_infra_env(
         &self,
         own: InfraEnvId,
@@ -122,7 +123,7 @@ impl Named {
         }
     }
 
-    /// Returns `true` if an agent of the cluster may access everything named.
+    /// Returns `true` if an agent of the cluster may access all named resources.
     async fn is_accessible_to_agents_of_cluster(
         &self,
         own: ClusterId,
@@ -146,7 +147,7 @@ impl Named {
     }
 }
 
-/// Returns `true` if the cluster exists, and the infra-env or any of its hosts is part of it.
+/// Returns `true` if the cluster exists, and the infra-env or one of its hosts belongs to it.
 async fn is_in_cluster(records: &Records, infra_env: InfraEnvId, cluster: ClusterId) -> Result<bool, Error> {
     // An infra-env keeps the id of its cluster after the cluster is deleted.
     let key = Key { kind: Kind::Cluster, parent: None, id: cluster.0 };

@@ -58,7 +58,6 @@ pub(crate) enum Grant {
     Cluster(ClusterId),
 }
 
-/// The contents of a valid token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Verified {
     pub(crate) grant: Grant,
@@ -66,7 +65,6 @@ pub(crate) struct Verified {
 }
 
 impl Verified {
-    /// Returns `true` if the token has expired.
     pub(crate) fn is_over(&self, now: DateTime<Utc>) -> bool {
         self.expires.is_some_and(|end| end <= now.timestamp())
     }

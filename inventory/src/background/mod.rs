@@ -1,7 +1,7 @@
 //! Background tasks: work that no request waits for. One driver runs all tasks of a process.
 //!
 //! Each task is a file in `tasks`. It runs at intervals, when a record that it depends on changes, and again after a
-//! failure. Some tasks must run on only one of the replicas that share a database. This replica is the leader.
+//! failure. Some tasks must run on only one of the replicas that share a database: the leader.
 
 mod attempt;
 mod dirty;

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::service::TaskState;
 use crate::store::{Key, RecordChange};
 
-/// Work that runs at intervals and when records change. Runs of one task never overlap in one process.
+/// Work that runs at intervals and after changes of records. Runs of one task never overlap in one process.
 #[async_trait]
 pub(super) trait Task: Send + Sync {
     /// Returns the name, for logs and metrics.
@@ -52,7 +52,6 @@ pub(super) trait Task: Send + Sync {
     async fn drain(&self) {}
 }
 
-/// One run of a task.
 #[derive(Debug, Default)]
 pub(super) struct TaskRun {
     /// Whether the run must process all records, not only the marked ones.

@@ -26,7 +26,6 @@ const MAX_LIST: usize = 1 << 20;
 /// Validity of the signed URL of a list.
 const VALIDITY: Duration = Duration::from_secs(300);
 
-/// An incomplete upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct IncompleteUpload {
     key: String,

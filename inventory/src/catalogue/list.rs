@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 use super::error::{CatalogueError, CatalogueList};
 use crate::nearest_name;
 
-/// One element of a list.
 #[derive(Debug)]
 pub(super) struct CatalogueElement<'a> {
     list: CatalogueList,

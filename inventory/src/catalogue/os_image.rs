@@ -1,5 +1,6 @@
-//! The catalogue of images and releases, in the Assisted Installer's formats of `OS_IMAGES`, `RELEASE_IMAGES` and
-//! `IGNORED_OPENSHIFT_VERSIONS`.
+//! The catalogue of base images. Its lists have the formats of the Assisted Installer's variables `OS_IMAGES`,
+//! `RELEASE_IMAGES`
+//! and `IGNORED_OPENSHIFT_VERSIONS`.
 
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
@@ -101,7 +102,6 @@ pub fn os_image_in_url<'a, T: Borrow<OsImage>>(
     by_own.or_else(|| matching().find(|image| (*image).borrow().openshift_version == version))
 }
 
-/// Reads the text of a version.
 fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     match Version::parse(&text) {

@@ -185,7 +185,7 @@ fn newest_of_each_minor<'a>(releases: &[&'a ReleaseImage]) -> BTreeMap<(u64, u64
     newest
 }
 
-/// Returns the first release of the highest rank.
+/// Returns the first of the releases with the highest rank.
 fn highest_ranked<'a>(releases: impl Iterator<Item = &'a ReleaseImage>) -> Option<&'a ReleaseImage> {
     releases.reduce(|best, release| if release.rank() > best.rank() { release } else { best })
 }

@@ -23,7 +23,7 @@ pub struct ReleaseImage {
     pub version: String,
     /// The architecture as the list names it.
     pub cpu_architecture: ReleaseArchitecture,
-    /// All architectures that the release supports.
+    /// All CPU architectures that the release supports.
     pub cpu_architectures: Vec<CpuArchitecture>,
     /// The pull spec of the release image.
     pub url: String,
@@ -67,7 +67,6 @@ pub(super) fn without_multi(version: &str) -> &str {
     version.strip_suffix("-multi").unwrap_or(version)
 }
 
-/// The keys of a release.
 const RELEASE_KEYS: [&str; 8] = [
     "openshift_version",
     "version",

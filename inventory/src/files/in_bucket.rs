@@ -1,4 +1,4 @@
-//! Files in a bucket of an object store.
+//! File storage in a bucket of an object store.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ impl Default for BucketLimits {
     }
 }
 
-/// A bucket with a prefix for the keys of files.
+/// A bucket, and the prefix of the keys of its files.
 #[derive(Debug)]
 pub(super) struct FileBucket {
     bucket: AmazonS3,

@@ -1,4 +1,4 @@
-//! Uploads in progress.
+//! Uploads of files that are in progress, and their cancellation.
 
 use std::error::Error;
 use std::io;

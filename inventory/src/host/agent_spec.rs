@@ -30,7 +30,7 @@ pub struct HostSpec {
     pub approved: bool,
     /// Host name.
     pub hostname: Option<String>,
-    /// Name of the role.
+    /// Name of the role, such as `worker`.
     pub role: Option<String>,
     /// Machine config pool.
     pub machine_config_pool: Option<String>,

@@ -1,4 +1,4 @@
-//! The cluster of a host.
+//! Rules for the cluster of a host: whether it accepts hosts, and whether a host is bound to it.
 
 use rules::cluster::state::ClusterOperation;
 

@@ -32,7 +32,6 @@ pub(crate) fn is_silent(host: &HostRecord) -> bool {
     })
 }
 
-/// Records whether the host is silent.
 pub(crate) fn set_silent(host: &mut HostRecord, is_silent: bool) {
     if self::is_silent(host) != is_silent {
         host.findings.silent = Some(is_silent);

@@ -183,7 +183,7 @@ impl HostDraft {
         }
     }
 
-    /// Adds the edited host to a change, with the reports that were set or removed. Returns the host.
+    /// Adds the edited host, and its set or removed reports, to a change. Returns the host.
     pub(crate) fn write(self, change: &mut Change) -> Result<HostRecord, Error> {
         self.add_to_change(change)?;
         Ok(self.record)

@@ -1,4 +1,4 @@
-//! Events of hosts.
+//! Events of hosts, and the limits on repeated events.
 
 use rules::host::state::Transition;
 use rules::host::status::severity;

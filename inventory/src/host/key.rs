@@ -1,4 +1,4 @@
-//! Reads a host by its key.
+//! Reads hosts by their keys.
 
 use super::record::HostRecord;
 use crate::error::Error;

@@ -9,7 +9,7 @@ use crate::event::Severity;
 use crate::journal::Journal;
 use crate::time::Millis;
 
-/// Updates the progress that the installer of a host reports.
+/// Updates the progress of a host, as its installer reports it.
 pub(crate) fn update_progress(
     host: &mut HostRecord,
     params: &HostProgressParams,

@@ -51,7 +51,7 @@ pub struct HostRecord {
     pub clock: i64,
     /// Time when the agent last registered.
     pub registered_at: Millis,
-    /// Creation time.
+    /// Time when the record was created.
     pub created_at: Micros,
     /// Time of the last change.
     pub updated_at: Micros,

@@ -1,4 +1,4 @@
-//! Step replies: the results of steps, as the agent of a host sends them.
+//! Step replies: the results of steps, in the form in which a host's agent sends them.
 
 use std::collections::BTreeSet;
 
@@ -58,7 +58,6 @@ pub(crate) enum StepOutput<'a> {
 }
 
 impl<'a> StepOutput<'a> {
-    /// Parses a reply.
     pub(crate) fn parse(reply: &'a StepReply, limits: &HostLimits) -> Result<Self, Error> {
         // The agent omits empty texts and the exit code 0, as Go does.
         let output = reply.output.as_deref().unwrap_or_default();
@@ -197,7 +196,6 @@ impl<'a> StepOutput<'a> {
     }
 }
 
-/// Parses the output of a step.
 fn read_payload(kind: StepType, output: &str) -> Result<ReplyPayload<'_>, Error> {
     check_text(kind.as_str(), output)?;
     ReplyPayload::parse(kind, output).map_err(|error| Error::invalid(format!("{kind}: {error}")))

@@ -12,7 +12,6 @@ use crate::store::{ReportKind, Reports};
 /// Version of the stored form.
 const VERSION: u64 = 1;
 
-/// The results of an assessment of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AssessmentResults {
     version: u64,
@@ -34,7 +33,6 @@ impl AssessmentResults {
         self.validations.has_same_outcomes(&other.validations) && self.disks == other.disks
     }
 
-    /// Returns the text to store.
     pub(crate) fn to_stored(&self) -> Result<String, Error> {
         to_json_text("the results of an assessment", self)
     }

@@ -16,7 +16,7 @@ use crate::store::{ReportKind, Reports};
 /// The state of a stored summary.
 #[derive(Debug)]
 pub(crate) enum StoredSummary {
-    /// The summary, in the version of this release.
+    /// A summary in the version of this release.
     Current(Box<HostSummary>),
     /// No summary is stored. It must be computed from the reports.
     Missing,
@@ -57,7 +57,6 @@ pub(crate) fn rebuild(host: &HostRecord, reports: &Reports) -> Result<HostSummar
 
 type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Adds a stored report to a summary.
 fn add(summary: &mut HostSummary, kind: ReportKind, text: &str) -> Result<(), AnyError> {
     let step = match kind {
         ReportKind::Inventory => StepType::Inventory,
@@ -75,7 +74,7 @@ fn add(summary: &mut HostSummary, kind: ReportKind, text: &str) -> Result<(), An
             }
             return Ok(());
         }
-        // Only the list is stored.
+        // The stored report is only the list of sources.
         ReportKind::NtpSources => {
             summary.set_time_sources(&serde_json::from_str(text)?);
             return Ok(());

@@ -1,4 +1,4 @@
-//! Updates of hosts by users.
+//! Updates of hosts by users: the checks and the changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
@@ -37,7 +37,6 @@ pub(crate) fn check_update(params: &HostUpdateParams) -> Result<(), Error> {
     Ok(())
 }
 
-/// Applies the changes to a host.
 pub(crate) fn apply_update(
     draft: &mut HostDraft,
     params: &HostUpdateParams,
@@ -95,7 +94,7 @@ fn check_state(host: &HostRecord, params: &HostUpdateParams) -> Result<(), Error
     }
 }
 
-/// Returns the disk that the user chose as installation disk.
+/// Returns the disk that the update selects as installation disk.
 fn chosen_disk(
     draft: &HostDraft,
     disks: &[DiskChoice],
@@ -213,7 +212,6 @@ pub(crate) fn check_installer_args(args: &[String]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Sets the arguments of coreos-installer.
 pub(crate) fn set_installer_args(
     host: &mut HostRecord,
     args: &[String],
@@ -240,7 +238,6 @@ pub(crate) fn check_ignition_override(config: &str) -> Result<(), Error> {
     }
 }
 
-/// Sets the Ignition override of a host.
 pub(crate) fn set_ignition_override(host: &mut HostRecord, config: &str, journal: &mut Journal) {
     config.clone_into(&mut host.choices.ignition_config_overrides);
     journal.add_host_event(

@@ -147,7 +147,7 @@ impl<S: Clone + Send + Sync + 'static> GuardedRouter<S> {
         self
     }
 
-    /// Refuses requests for unknown paths.
+    /// Refuses requests for unknown paths with 404.
     ///
     /// # Panics
     ///
@@ -159,7 +159,7 @@ impl<S: Clone + Send + Sync + 'static> GuardedRouter<S> {
         Self { router: self.router.fallback(refuse), access: self.access }
     }
 
-    /// Sets the state of the routes.
+    /// Sets the state that the handlers receive.
     pub fn with_state<T>(self, state: S) -> GuardedRouter<T> {
         GuardedRouter { router: self.router.with_state(state), access: self.access }
     }

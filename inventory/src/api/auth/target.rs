@@ -83,7 +83,7 @@ impl<'a> Ids<'a> {
     }
 }
 
-/// The service as a whole: lists, creation, versions. Only tokens with access to everything are accepted.
+/// The service as a whole: lists, creation, versions. The token must grant access to all resources.
 #[derive(Clone, Copy, Debug)]
 pub struct WholeService;
 
@@ -135,7 +135,7 @@ impl Target for HostKey {
     }
 }
 
-/// The source of logs that an agent sends: a host of a cluster, or the cluster's controller.
+/// The source of uploaded logs: a host of a cluster, or the cluster's controller.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogsSource {
     pub(crate) cluster: ClusterId,
@@ -157,7 +157,7 @@ impl Target for LogsSource {
     }
 }
 
-/// The logs of a cluster that a client downloads, optionally of one host.
+/// The cluster whose logs a client downloads, and optionally one of its hosts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClusterLogs {
     pub(crate) cluster: ClusterId,
@@ -196,7 +196,7 @@ impl Target for ChangesOf {
     }
 }
 
-/// The resources whose events a client reads.
+/// The resources whose events a client requests.
 #[derive(Clone, Debug)]
 pub(crate) struct EventsOf(pub(crate) Named);
 

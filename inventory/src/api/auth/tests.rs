@@ -302,7 +302,7 @@ async fn token_is_valid_only_in_its_own_header_or_parameter() {
     assert_eq!(site.with(&line, "x-secret-key", user).await, 401);
     assert_eq!(site.with(&line, "watcher-authorization", user).await, 401);
     assert_eq!(site.by_url(&line, user).await, 401);
-    // An agent's token is refused for operations that only users may call.
+    // Operations for users refuse an agent's token.
     assert_eq!(site.with(&line.replace("GET", "PATCH"), "x-secret-key", token).await, 401);
     assert_eq!(site.by_url("GET /infra-envs", token).await, 401);
 }
@@ -392,7 +392,7 @@ async fn agent_token_grants_access_to_its_cluster_and_hosts() {
         (format!("GET /infra-envs/{mate}/hosts/{new}"), own, 404),
         (format!("GET /infra-envs/{stranger}/hosts/{host}"), own, 404),
         (format!("GET /infra-envs/{own}/hosts/{host}"), stranger, 404),
-        // Allowed through the cluster of the infra-env, and through the cluster of one of its hosts.
+        // The token grants access to the cluster of its infra-env, and to the cluster of one of that infra-env's hosts.
         (format!("GET /clusters/{cluster}"), own, 200),
         (format!("GET /clusters/{cluster}"), mate, 200),
         (format!("GET /clusters/{cluster}"), stranger, 404),

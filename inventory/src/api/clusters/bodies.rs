@@ -1,4 +1,4 @@
-//! Request bodies for clusters.
+//! Request bodies for clusters, and the removal of response fields that clients send back.
 
 use assisted::cluster::{
     ClusterCreateParams, ClusterImportParams, ClusterUpdateParams, DisconnectedClusterParams,

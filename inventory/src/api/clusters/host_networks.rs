@@ -24,7 +24,6 @@ pub(super) struct HostNetworks {
 }
 
 impl HostNetworks {
-    /// Adds a host with its addresses.
     pub(super) fn add(&mut self, host: HostId, addresses: &[String]) {
         let mut of_host = BTreeSet::new();
         for network in addresses.iter().filter_map(|address| network_around(address)) {

@@ -1,4 +1,4 @@
-//! Routes of clusters.
+//! The API for clusters: routes, request bodies and responses.
 
 mod bodies;
 mod defaults;

@@ -1,4 +1,4 @@
-//! The API's representation of clusters.
+//! Conversion of cluster records into their API representation.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! The operators of a cluster in a response.
+//! The built-in and requested operators in the response for a cluster.
 
 use assisted::cluster::MonitoredOperator;
 

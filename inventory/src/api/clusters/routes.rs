@@ -1,4 +1,4 @@
-//! Routes of `/v2/clusters`.
+//! The operations of `/v2/clusters`.
 
 use assisted::cluster::{
     Cluster, ClusterCreateParams, ClusterDefaults, ClusterImportParams, ClusterUpdateParams,

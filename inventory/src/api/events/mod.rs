@@ -1,4 +1,4 @@
-//! Routes of events and of the stream of changes.
+//! The API for events, and the stream of changes.
 
 mod routes;
 mod stream;

@@ -1,4 +1,4 @@
-//! Routes of `/v2/events`.
+//! The operations of `/v2/events`.
 
 use assisted::event::{ListedEvent, ReportedEvent};
 use axum::extract::State;

@@ -121,7 +121,7 @@ async fn stream_changes(
     if let Some(id) = infra_env {
         inventory.infra_env(id).await?;
     }
-    // The head of the response is sent with the first bytes of its body, so there is always a first message.
+    // The head of the response is sent with the first bytes of the body, so the stream always has a first message.
     let first = match Pin::new(&mut events).peek().now_or_never() {
         Some(Some(WatchEvent::Resync { .. })) => None,
         _ => Some(keep_alive_comment()),

@@ -1,4 +1,4 @@
-//! Events as clients see them.
+//! Conversion of events into their API representation.
 
 use assisted::event::ListedEvent;
 

@@ -1,4 +1,4 @@
-//! Operations that bind, unbind, reset and install hosts.
+//! The operations that bind, unbind, reset and install hosts.
 
 use std::convert::Infallible;
 

@@ -1,4 +1,4 @@
-//! Operations that agents and installers call.
+//! The operations for agents and installers.
 
 use std::convert::Infallible;
 

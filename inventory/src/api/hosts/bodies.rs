@@ -1,4 +1,4 @@
-//! Request bodies about hosts.
+//! Request bodies for hosts.
 
 use assisted::host::{
     BindHostParams, HostCreateParams, HostIgnitionParams, HostProgressParams, HostUpdateParams,

@@ -1,4 +1,4 @@
-//! Lists of hosts.
+//! The operations that list hosts.
 
 use assisted::host::Host;
 use axum::extract::State;

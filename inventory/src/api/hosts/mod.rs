@@ -1,4 +1,4 @@
-//! HTTP operations on hosts.
+//! The API for hosts: operations for users and agents, request bodies and responses.
 
 mod actions;
 mod agent;

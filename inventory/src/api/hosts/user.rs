@@ -1,4 +1,4 @@
-//! Operations that users call on single hosts.
+//! The operations for users on a single host.
 
 use assisted::host::{Host, HostIgnitionParams, HostUpdateParams, InstallerArgsParams};
 use axum::extract::State;

@@ -1,4 +1,4 @@
-//! Hosts as clients see them.
+//! Conversion of host records into their API representation.
 
 use assisted::host::{Host, HostProgress};
 use assisted::{Extensible, Secret};
@@ -44,7 +44,7 @@ impl Inventory {
     }
 }
 
-/// Returns a host as clients see it.
+/// Converts a host into its API representation.
 ///
 /// # Errors
 ///
@@ -167,7 +167,7 @@ pub(crate) fn views(hosts: HostStream, detail: HostDetail) -> BoxStream<'static,
     hosts.map(move |host| host.and_then(&view)).boxed()
 }
 
-/// Returns the hosts of a cluster as clients see them.
+/// Returns the hosts of a cluster in their API representation.
 pub(crate) fn views_of_cluster(
     inventory: &Inventory,
     cluster: ClusterId,

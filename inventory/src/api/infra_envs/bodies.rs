@@ -1,4 +1,4 @@
-//! Bodies of requests about infra-envs.
+//! Request bodies for infra-envs.
 
 use assisted::infra_env::{InfraEnvCreateParams, InfraEnvUpdateParams};
 use ignition::network::{self, MacAddr};

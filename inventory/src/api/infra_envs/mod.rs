@@ -1,4 +1,4 @@
-//! Infra-envs in the API.
+//! The API for infra-envs: operations, request bodies and responses.
 
 mod bodies;
 mod routes;

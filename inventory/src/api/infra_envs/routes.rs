@@ -1,4 +1,4 @@
-//! Routes of `/v2/infra-envs`.
+//! The operations of `/v2/infra-envs`.
 
 use assisted::infra_env::{InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams, Preflight, PresignedUrl};
 use axum::extract::State;

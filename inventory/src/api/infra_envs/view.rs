@@ -1,4 +1,4 @@
-//! Infra-envs as clients see them.
+//! Conversion of infra-env records into their API representation.
 
 use assisted::infra_env::{InfraEnv, Preflight, PresignedUrl};
 use futures_util::future::BoxFuture;
@@ -13,7 +13,7 @@ use crate::time::Millis;
 use crate::{Inventory, Secret, Settings};
 
 impl Inventory {
-    /// Returns an infra-env as the API shows it.
+    /// Returns an infra-env in its API representation.
     ///
     /// # Errors
     ///
@@ -25,7 +25,7 @@ impl Inventory {
         Box::pin(infra_env_from_record(self, record.clone()))
     }
 
-    /// Returns the findings of a preflight as the API shows them.
+    /// Returns the findings of a preflight in their API representation.
     ///
     /// # Errors
     ///
@@ -35,7 +35,7 @@ impl Inventory {
     }
 }
 
-/// Returns an infra-env as clients see it.
+/// Returns an infra-env in its API representation.
 ///
 /// # Errors
 ///
@@ -95,7 +95,7 @@ pub(super) fn presigned(url: String) -> PresignedUrl {
     PresignedUrl { url: Secret::new(url), expires_at: Millis(None) }
 }
 
-/// Returns the findings of a preflight as clients see them.
+/// Returns the findings of a preflight in their API representation.
 ///
 /// # Errors
 ///

@@ -27,7 +27,6 @@ pub(super) fn requested_logs(query: &Query, host: Option<HostId>) -> Result<Requ
     }
 }
 
-/// Returns the response with a download.
 pub(super) fn attachment(download: LogsDownload) -> Result<Response, ApiError> {
     let disposition = header_value(&format!("attachment; filename=\"{}\"", download.name))?;
     let mut response = Response::new(Body::from_stream(download.content));

@@ -1,4 +1,4 @@
-//! Routes of logs.
+//! The API for logs of hosts and of the controller.
 
 mod download;
 mod routes;

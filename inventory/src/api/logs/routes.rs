@@ -1,4 +1,4 @@
-//! Routes of `/v2/clusters/{cluster_id}/logs` and `logs-progress`.
+//! The operations of `/v2/clusters/{cluster_id}/logs` and `logs-progress`.
 
 use assisted::host::LogsProgressParams;
 use axum::extract::{FromRequest, Multipart, Request, State};

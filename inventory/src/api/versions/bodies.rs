@@ -1,4 +1,4 @@
-//! Bodies of requests about base images.
+//! Request bodies for base images.
 
 use assisted::version::OsImageParams;
 

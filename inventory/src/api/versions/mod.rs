@@ -1,4 +1,4 @@
-//! Versions and base images in the API.
+//! The API for versions and base images.
 
 mod bodies;
 mod routes;

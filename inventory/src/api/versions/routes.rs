@@ -1,4 +1,4 @@
-//! Routes of `/v2/component-versions`, `/v2/openshift-versions`, `/v2/support-levels` and `/v2/os-images`.
+//! The operations of `/v2/component-versions`, `/v2/openshift-versions`, `/v2/support-levels` and `/v2/os-images`.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! CPU architectures that each OpenShift version supports.
+//! The CPU architectures that each OpenShift version supports.
 
 use assisted::version::{ArchitectureSupport, Support, SupportedArchitectures};
 

@@ -1,4 +1,4 @@
-//! Versions and base images as clients see them.
+//! Conversion of versions and base images into their API representation.
 
 use std::collections::BTreeMap;
 

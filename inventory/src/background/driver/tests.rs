@@ -15,7 +15,6 @@ use crate::store::{Key, Kind};
 const INTERVAL: Duration = Duration::from_secs(3600);
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// What a run of the fake task does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Behavior {
     Succeed,

@@ -55,7 +55,7 @@ pub(super) struct Jobs {
     in_progress: Arc<InProgress>,
 }
 
-/// The ids of the jobs whose attempts are in progress in this process.
+/// The ids of jobs with a running attempt in this process.
 #[derive(Debug, Default)]
 struct InProgress(Mutex<BTreeSet<Uuid>>);
 
