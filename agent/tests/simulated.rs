@@ -131,7 +131,7 @@ fn round_trips(yaml: &str, seed: u64, checks: usize) -> Vec<f64> {
 }
 
 #[test]
-fn latency_differs_with_each_check_and_follows_from_the_seed() {
+fn latency_varies_per_check_and_is_determined_by_the_seed() {
     let yaml = "{latency: {base_ms: 20, spread_ms: 5}, groups: [{name: node}]}";
     let times = round_trips(yaml, 1, 200);
     assert!(times.windows(2).all(|pair| pair[0] != pair[1]));
@@ -368,7 +368,7 @@ fn vips(addresses: &[&str]) -> StepRequest {
 }
 
 #[test]
-fn used_virtual_addresses_are_found() {
+fn used_virtual_addresses_fail_the_verification() {
     let all = machines("groups: [{name: node}]", 3);
     let request = vips(&["192.168.111.5", "192.168.111.12", "192.168.111.1", "fd00::5"]);
     let ReplyPayload::Vips(verified) = output(&all[0], request) else { panic!() };
@@ -489,7 +489,7 @@ fn inventory(machine: &SimulatedMachine, output: Option<u64>, disk: Option<u64>)
 }
 
 #[test]
-fn report_observes_the_limits_of_the_request() {
+fn report_respects_the_limits_of_the_request() {
     let yaml =
         "groups: [{name: a, cpu_flags: [vmx], disks: [{name: sda, size_gb: 10}, {name: sdb, size_gb: 20}]}]";
     let machine = machines(yaml, 1).remove(0);
@@ -519,7 +519,7 @@ fn duplicate_hostname_fault_copies_the_name_of_another_host() {
 }
 
 #[test]
-fn equal_seeds_make_equal_reports() {
+fn equal_seeds_produce_equal_reports() {
     let reports = |seed| {
         let site = SimulatedSite::new(profile("groups: [{name: a}]"), 20, seed).unwrap();
         let site = Arc::new(site.with_fault(Fault::LittleMemory, 5));
@@ -602,7 +602,7 @@ fn outputs_of(all: &[SimulatedMachine]) -> Vec<(&'static str, Value)> {
 }
 
 #[test]
-fn models_of_the_generated_client_read_all_outputs() {
+fn generated_client_models_accept_all_outputs() {
     let documents = outputs_of(&machines("groups: [{name: node, interfaces: [{mtu: 9000}]}]", 3));
     let Some(folder) = env::var_os("KINDLING_CLIENTS") else {
         report_missing("KINDLING_CLIENTS is not set");

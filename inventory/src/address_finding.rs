@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn finding_without_a_service_is_about_images() {
+    fn finding_without_a_service_url_is_about_images() {
         let settings = Settings::new(parse("http://localhost"), parse("http://u:hunter2@localhost"));
         let findings = AddressFinding::about(None, &settings);
         assert_eq!(findings.len(), 1);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn finding_about_the_url_of_an_override_advises_to_correct_the_override() {
+    fn finding_about_an_override_url_advises_correcting_the_override() {
         let loopback = parse("http://localhost:8090");
         let override_advice = "correct `--url` of agent.service in the Ignition config override";
         let images_advice = "set the base URL of the image service to a URL at which machines reach it";

@@ -154,13 +154,13 @@ impl SimulatedMachine {
             let failure = StepFailure::new(ExitCode::INVALID, "network is unreachable");
             return Err(failure.with_output(assisted::reply::ReplyPayload::Tang(TangReport::default())));
         }
-        let answers = servers.into_iter().map(|DescribedTang { url, thumbprint }| TangServer {
+        let results = servers.into_iter().map(|DescribedTang { url, thumbprint }| TangServer {
             tang_url: format!("{}/adv/{thumbprint}", url.trim_end_matches('/')).into(),
             // `{"keys":[]}` in base64.
             payload: "eyJrZXlzIjpbXX0".into(),
             signatures: vec![TangSignature { protected: "e30".into(), signature: thumbprint.into() }].into(),
         });
-        Ok(TangReport { is_success: true, tang_server_response: answers.collect() })
+        Ok(TangReport { is_success: true, tang_server_response: results.collect() })
     }
 }
 

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_decide_ids_and_faulty_hosts() {
+    fn seed_determines_ids_and_faulty_hosts() {
         let faulty = |seed| {
             let site = site(r#"[{"name": "a"}]"#, 100, seed).with_fault(Fault::NoNtp, 10);
             (0..100).filter(|host| site.slot(*host).unwrap().has_fault(Fault::NoNtp)).collect::<Vec<_>>()

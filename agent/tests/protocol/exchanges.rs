@@ -180,7 +180,7 @@ async fn network_steps_have_the_documented_outputs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn free_addresses_include_those_for_virtual_addresses() {
+async fn free_addresses_include_reserved_virtual_addresses() {
     let step = step("free-network-addresses", &[r#"["192.168.1.0/24"]"#]);
     let free = output(&reply(first(), step).await);
     assert_eq!((free.as_array().unwrap().len(), &free[0]["network"]), (1, &json!("192.168.1.0/24")));
@@ -343,7 +343,7 @@ async fn faults_of_steps_decide_exit_codes_and_outputs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lost_media_fail_valid_steps_with_their_own_exit_code() {
+async fn lost_media_fail_valid_steps_with_exit_code_256() {
     let steps = vec![
         step("ntp-synchronizer", &[r#"{"ntp_source":""}"#]),
         step("verify-vips", &["[]", "[]"]),

@@ -12,7 +12,7 @@ use crate::service::{Answer, Purpose, Received, ScriptedService, step};
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
-async fn agent_polls_when_the_service_says() {
+async fn agent_polls_after_the_pause_of_the_service() {
     let script = |request: &Received| match (request.purpose, request.number) {
         (Purpose::Poll, 0) => Some(Answer::steps(60, "continue", Value::Null)),
         (Purpose::Poll, 1) => Some(Answer::steps(120, "continue", Value::Null)),
@@ -62,7 +62,7 @@ async fn failed_polls_back_off_until_the_agent_registers_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn poll_obeys_retry_after() {
+async fn poll_waits_for_retry_after() {
     let script = |request: &Received| {
         let is_first = request.purpose == Purpose::Poll && request.number == 0;
         is_first.then(|| Answer::error(429).retry_after("20"))
@@ -119,7 +119,7 @@ async fn endless_exit_actions_cause_one_registration_per_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn steps_that_run_at_an_exit_are_cancelled() {
+async fn running_steps_are_cancelled_on_exit() {
     let script = |request: &Received| {
         let is_first = request.purpose == Purpose::Poll && request.number == 0;
         let steps = json!([step("stop-installation", &[]), step("verify-vips", &["[]"])]);

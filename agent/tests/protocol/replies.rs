@@ -252,7 +252,7 @@ async fn step_is_not_run_if_media_are_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failed_step_has_another_exit_code_if_media_are_lost() {
+async fn failed_step_has_exit_code_256_if_media_are_lost() {
     let service = service_with_step(step("stop-installation", &[])).await;
     let machine = ScriptedMachine::idle(&service);
     let losing = machine.clone();

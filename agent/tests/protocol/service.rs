@@ -121,7 +121,7 @@ impl ScriptedService {
         let shared = Arc::clone(&state);
         let app = Router::new().fallback(move |request: Request| {
             let state = Arc::clone(&shared);
-            async move { state.answer(request).await }
+            async move { state.respond(request).await }
         });
         tokio::spawn(async move {
             loop {
@@ -166,7 +166,7 @@ impl ScriptedService {
 }
 
 impl ServiceState {
-    async fn answer(&self, request: Request) -> Response {
+    async fn respond(&self, request: Request) -> Response {
         let (head, body) = request.into_parts();
         let body = to_bytes(body, 1 << 24).await.unwrap();
         let path = head.uri.path().to_owned();
@@ -192,12 +192,13 @@ impl ServiceState {
             all.push(received.clone());
         }
         self.count.send_modify(|count| *count += 1);
-        let answer = (self.script)(&received).unwrap_or_else(|| self.default_response(&received));
-        let mut response = match &answer.body {
-            Value::Null => StatusCode::from_u16(answer.status).unwrap().into_response(),
-            body => (StatusCode::from_u16(answer.status).unwrap(), axum::Json(body.clone())).into_response(),
+        let script_response = (self.script)(&received).unwrap_or_else(|| self.default_response(&received));
+        let mut response = match &script_response.body {
+            Value::Null => StatusCode::from_u16(script_response.status).unwrap().into_response(),
+            body => (StatusCode::from_u16(script_response.status).unwrap(), axum::Json(body.clone()))
+                .into_response(),
         };
-        if let Some(seconds) = answer.retry_after {
+        if let Some(seconds) = script_response.retry_after {
             response.headers_mut().insert("retry-after", seconds.parse().unwrap());
         }
         response

@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(refused.kind(), ErrorKind::Unavailable);
         assert_eq!(large.read(body(SMALL)).await.unwrap().bytes.len(), SMALL, "small bodies are still read");
         drop(room);
-        assert!(large.read(body(SMALL + 10 * PIECE)).await.is_ok(), "all is given back");
+        assert!(large.read(body(SMALL + 10 * PIECE)).await.is_ok(), "all memory is released");
     }
 
     #[tokio::test]

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn limit_is_a_part_of_the_scarcest_memory() {
+    fn limit_is_a_fraction_of_the_scarcest_memory() {
         let memory = |address_space, control_groups| AvailableMemory { address_space, control_groups };
         assert_eq!(memory(None, None).limit(100, 2), 100);
         assert_eq!(memory(Some(150), None).limit(100, 2), 75);

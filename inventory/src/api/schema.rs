@@ -219,7 +219,7 @@ impl SchemaCheck<'_> {
         {
             return fault(format!("should match '{pattern}'"));
         }
-        if let Some(format) = schema.format.as_ref().and_then(|format| missed_format(text, format)) {
+        if let Some(format) = schema.format.as_ref().and_then(|format| violated_format(text, format)) {
             return fault(format!("must be of type {format}: {text:?}"));
         }
         Ok(())
@@ -280,7 +280,7 @@ fn json_number(limit: &Number) -> Result<serde_json::Number, SchemaFault> {
 }
 
 /// Returns the name of the required format if a text does not match it.
-fn missed_format(text: &str, format: &SchemaFormat) -> Option<&'static str> {
+fn violated_format(text: &str, format: &SchemaFormat) -> Option<&'static str> {
     match format {
         SchemaFormat::KnownFormat(KnownFormat::Uuid) if text.parse::<uuid::Uuid>().is_err() => Some("uuid"),
         SchemaFormat::KnownFormat(KnownFormat::DateTime) if crate::time::parse(text).is_none() => {

@@ -124,7 +124,7 @@ impl WorkRoom {
 }
 
 fn busy() -> Error {
-    let reason = "too many large bodies are in work at the moment";
+    let reason = "too many large bodies are being processed at the moment";
     Error::unavailable(reason).of_request()
 }
 
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn large_bodies_are_worked_on_one_at_a_time() {
+    async fn large_bodies_are_processed_one_at_a_time() {
         let room = room(100);
         let first = room.reserve(60 * MIB).await.unwrap();
         let (mut second, mut third) = (pin!(room.reserve(60 * MIB)), pin!(room.reserve(60 * MIB)));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn smaller_bodies_share_the_room() {
+    async fn smaller_bodies_share_the_limit() {
         let room = room(100);
         let permits = [room.reserve(50 * MIB).await.unwrap(), room.reserve(50 * MIB).await.unwrap()];
         let mut third = pin!(room.reserve(MIB));
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn costliest_body_gets_all_of_the_usual_room() {
+    async fn most_expensive_body_fits_into_the_default_limit() {
         WorkRoom::from_room(Room::new(ROOM)).reserve(usize::MAX).await.unwrap();
     }
 

@@ -67,7 +67,7 @@ impl BucketFailure {
                 return Some(Self::from(service));
             }
             if let Some(http) = error.downcast_ref::<HttpError>() {
-                let service = deepest(http).downcast_ref::<ServiceError>();
+                let service = innermost_cause(http).downcast_ref::<ServiceError>();
                 return Some(service.map_or_else(|| Self::from(http), Self::from));
             }
             is_of_store |= error.downcast_ref::<object_store::Error>().is_some_and(is_of_bucket);
@@ -88,7 +88,7 @@ fn is_of_bucket(error: &object_store::Error) -> bool {
     }
 }
 
-fn deepest<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+fn innermost_cause<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
     let mut error = error;
     while let Some(source) = error.source() {
         error = source;
@@ -114,7 +114,7 @@ impl From<&HttpError> for BucketFailure {
     fn from(error: &HttpError) -> Self {
         match error.kind() {
             HttpErrorKind::Decode | HttpErrorKind::Unknown => Self::Invalid,
-            _ => Self::Unavailable { reason: deepest(error).to_string() },
+            _ => Self::Unavailable { reason: innermost_cause(error).to_string() },
         }
     }
 }

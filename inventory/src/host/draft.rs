@@ -101,7 +101,7 @@ impl HostDraft {
     ///
     /// Returns an internal error if the change did not read the summary.
     pub(crate) fn summary(&self) -> Result<&HostSummary, Error> {
-        self.summary.as_ref().ok_or_else(|| self.unread(ReportKind::Summary))
+        self.summary.as_ref().ok_or_else(|| self.unread_report_error(ReportKind::Summary))
     }
 
     /// Edits the summary of the host's reports.
@@ -110,7 +110,9 @@ impl HostDraft {
     ///
     /// Returns an internal error if the change did not read the summary.
     pub(crate) fn edit_summary<T>(&mut self, edit: impl FnOnce(&mut HostSummary) -> T) -> Result<T, Error> {
-        let Some(summary) = self.summary.as_mut() else { return Err(self.unread(ReportKind::Summary)) };
+        let Some(summary) = self.summary.as_mut() else {
+            return Err(self.unread_report_error(ReportKind::Summary));
+        };
         let edited = edit(summary);
         if self.has_newer_summary {
             // A newer release wrote the summary. After its removal, that release computes it again from the reports.
@@ -140,7 +142,7 @@ impl HostDraft {
         self.has_new_results = true;
     }
 
-    fn unread(&self, kind: ReportKind) -> Error {
+    fn unread_report_error(&self, kind: ReportKind) -> Error {
         Error::broken(format_args!("the report {kind} of host {} was not read", self.record.id))
     }
 
@@ -166,7 +168,7 @@ impl HostDraft {
         }
         let new = self.new_reports.get(&kind).map(String::as_str);
         let report = new.or_else(|| self.stored_reports.get(kind));
-        report.ok_or_else(|| self.unread(kind))
+        report.ok_or_else(|| self.unread_report_error(kind))
     }
 
     /// Replaces a report. An empty report is removed, and a report with the same digest is not written.

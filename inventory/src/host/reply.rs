@@ -67,11 +67,11 @@ impl<'a> StepOutput<'a> {
         match (kind, exit_code) {
             (_, ExitCode::MEDIA_LOST) => Ok(Self::MediaLost),
             (StepType::ContainerImageAvailability, code) if !output.is_empty() => {
-                Self::measured(code, read(kind.as_str(), output).map(Self::Images))
+                Self::measurement_result(code, read(kind.as_str(), output).map(Self::Images))
             }
             (StepType::InstallationDiskSpeedCheck, code) if !output.is_empty() => {
                 let report = read(kind.as_str(), output);
-                Self::measured(code, report.map(|report| Self::DiskSpeed(report, code)))
+                Self::measurement_result(code, report.map(|report| Self::DiskSpeed(report, code)))
             }
             (StepType::TangConnectivityCheck, code) if !code.is_success() => {
                 let error = reply.error.as_deref().unwrap_or_default();
@@ -86,7 +86,7 @@ impl<'a> StepOutput<'a> {
     }
 
     /// Returns the result of a measurement. The output of a failed step may not be a report.
-    fn measured(exit_code: ExitCode, report: Result<Self, Error>) -> Result<Self, Error> {
+    fn measurement_result(exit_code: ExitCode, report: Result<Self, Error>) -> Result<Self, Error> {
         match report {
             Err(error) if !exit_code.is_success() => {
                 tracing::info!(exit_code = exit_code.0, %error, "agent step failed without a result");

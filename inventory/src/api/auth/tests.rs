@@ -58,13 +58,13 @@ async fn apply(inventory: &Inventory, steps: Vec<Step>) {
     assert_eq!(inventory.records().store().commit(changes).await.unwrap(), Outcome::Done);
 }
 
-macro_rules! answers_to {
+macro_rules! responds_to {
     ($kind:ident, $target:ty) => {
         |_: Caller<$kind, $target>| async { StatusCode::OK }
     };
 }
 
-async fn tell(
+async fn post_event(
     caller: Caller<Agent, NamedInBody>,
     State(inventory): State<Inventory>,
     body: String,
@@ -76,19 +76,19 @@ async fn tell(
 
 fn routes() -> Router<ApiState> {
     Router::new()
-        .route("/infra-envs", get(answers_to!(Lister, WholeService)).post(answers_to!(User, WholeService)))
+        .route("/infra-envs", get(responds_to!(Lister, WholeService)).post(responds_to!(User, WholeService)))
         .route(
             "/infra-envs/{infra_env_id}",
-            get(answers_to!(Files, InfraEnvId)).patch(answers_to!(User, InfraEnvId)),
+            get(responds_to!(Files, InfraEnvId)).patch(responds_to!(User, InfraEnvId)),
         )
-        .route("/infra-envs/{infra_env_id}/hosts", post(answers_to!(Agent, InfraEnvId)))
-        .route("/infra-envs/{infra_env_id}/hosts/{host_id}", get(answers_to!(Agent, HostKey)))
-        .route("/clusters/{cluster_id}", get(answers_to!(Reader, ClusterId)))
+        .route("/infra-envs/{infra_env_id}/hosts", post(responds_to!(Agent, InfraEnvId)))
+        .route("/infra-envs/{infra_env_id}/hosts/{host_id}", get(responds_to!(Agent, HostKey)))
+        .route("/clusters/{cluster_id}", get(responds_to!(Reader, ClusterId)))
         .route(
             "/clusters/{cluster_id}/logs",
-            get(answers_to!(Logs, ClusterId)).post(answers_to!(Agent, LogsSource)),
+            get(responds_to!(Logs, ClusterId)).post(responds_to!(Agent, LogsSource)),
         )
-        .route("/events", get(answers_to!(Logs, EventsOf)).post(tell))
+        .route("/events", get(responds_to!(Logs, EventsOf)).post(post_event))
         .fallback(|| async { StatusCode::NOT_FOUND.into_response() })
 }
 
@@ -139,7 +139,7 @@ impl Site {
     }
 
     /// Sends a request with a header. Returns the status and, for an error, its text.
-    async fn ask(
+    async fn send(
         &self,
         line: &str,
         header: Option<(&'static str, HeaderValue)>,
@@ -168,16 +168,16 @@ impl Site {
     }
 
     async fn with(&self, line: &str, name: &'static str, token: &str) -> u16 {
-        self.ask(line, Some((name, HeaderValue::from_str(token).unwrap())), String::new()).await.0
+        self.send(line, Some((name, HeaderValue::from_str(token).unwrap())), String::new()).await.0
     }
 
     async fn as_agent(&self, line: &str, infra_env: InfraEnvId) -> u16 {
         self.with(line, "x-secret-key", self.keys.infra_env_token(infra_env).unwrap().reveal()).await
     }
 
-    async fn by_url(&self, line: &str, token: &str) -> u16 {
+    async fn with_url_token(&self, line: &str, token: &str) -> u16 {
         let joint = if line.contains('?') { '&' } else { '?' };
-        self.ask(&format!("{line}{joint}api_key={token}"), None, String::new()).await.0
+        self.send(&format!("{line}{joint}api_key={token}"), None, String::new()).await.0
     }
 
     fn signed(&self, claims: &Value) -> String {
@@ -190,7 +190,7 @@ fn unsigned(header: &Value, claims: &Value) -> String {
 }
 
 /// Invalid tokens: a description, the token, and the expected error text.
-fn hostile(site: &Site) -> Vec<(&'static str, String, &'static str)> {
+fn invalid_tokens(site: &Site) -> Vec<(&'static str, String, &'static str)> {
     const UNREADABLE: &str = "the token is not a valid ES256 JWT";
     const FOREIGN: &str = "the token is not signed with the key of this service";
     let good = site.keys.infra_env_token(site.own).unwrap().reveal().to_owned();
@@ -259,26 +259,26 @@ fn hostile(site: &Site) -> Vec<(&'static str, String, &'static str)> {
 async fn rejects_invalid_tokens() {
     let site = Site::new().await;
     let line = format!("GET /infra-envs/{}", site.own);
-    for (what, token, reason) in hostile(&site) {
+    for (what, token, reason) in invalid_tokens(&site) {
         let header = HeaderValue::from_str(&token).unwrap();
-        let answer = site.ask(&line, Some(("x-secret-key", header.clone())), String::new()).await;
-        assert_eq!(answer, (401, reason.to_owned()), "a token {what}");
-        assert!(!answer.1.contains(&token));
+        let response = site.send(&line, Some(("x-secret-key", header.clone())), String::new()).await;
+        assert_eq!(response, (401, reason.to_owned()), "a token {what}");
+        assert!(!response.1.contains(&token));
         if token.len() < 60_000 {
-            assert_eq!(site.by_url(&line, &token).await, 401, "a token {what}");
+            assert_eq!(site.with_url_token(&line, &token).await, 401, "a token {what}");
         }
         if what != "of people" {
-            let (status, _) = site.ask(&line, Some(("authorization", header)), String::new()).await;
+            let (status, _) = site.send(&line, Some(("authorization", header)), String::new()).await;
             assert_eq!(status, 401, "a token {what}");
         }
     }
     for bytes in [&b"\xFF\xFE"[..], "eyJ\u{e9}.b.c".as_bytes()] {
         let header = HeaderValue::from_bytes(bytes).unwrap();
-        let (status, _) = site.ask(&line, Some(("x-secret-key", header)), String::new()).await;
+        let (status, _) = site.send(&line, Some(("x-secret-key", header)), String::new()).await;
         assert_eq!(status, 401);
     }
-    assert_eq!(site.by_url(&line, "%00%FFeyJ").await, 401);
-    assert_eq!(site.ask(&line, None, String::new()).await.1, "unauthenticated for invalid credentials");
+    assert_eq!(site.with_url_token(&line, "%00%FFeyJ").await, 401);
+    assert_eq!(site.send(&line, None, String::new()).await.1, "unauthenticated for invalid credentials");
 }
 
 #[tokio::test]
@@ -289,11 +289,11 @@ async fn token_is_valid_only_in_its_own_header_or_parameter() {
     let user = site.keys.user_token(Utc::now(), Some(Utc::now() + TimeDelta::hours(1))).unwrap();
     let (token, user) = (token.reveal(), user.reveal());
     assert_eq!(site.with(&line, "x-secret-key", token).await, 200);
-    assert_eq!(site.by_url(&line, token).await, 200);
+    assert_eq!(site.with_url_token(&line, token).await, 200);
     for name in ["authorization", "image-token", "watcher-authorization"] {
         assert_eq!(site.with(&line, name, token).await, 401, "{name}");
     }
-    assert_eq!(site.ask(&format!("{line}?image_token={token}"), None, String::new()).await.0, 401);
+    assert_eq!(site.send(&format!("{line}?image_token={token}"), None, String::new()).await.0, 401);
     for token in [user.to_owned(), format!("Bearer {user}"), format!("bearer  {user}")] {
         assert_eq!(site.with(&line, "authorization", &token).await, 200);
         assert_eq!(site.with("POST /infra-envs", "authorization", &token).await, 200);
@@ -301,10 +301,10 @@ async fn token_is_valid_only_in_its_own_header_or_parameter() {
     assert_eq!(site.with(&line, "authorization", &format!("Basic {user}")).await, 401);
     assert_eq!(site.with(&line, "x-secret-key", user).await, 401);
     assert_eq!(site.with(&line, "watcher-authorization", user).await, 401);
-    assert_eq!(site.by_url(&line, user).await, 401);
+    assert_eq!(site.with_url_token(&line, user).await, 401);
     // Operations for users refuse an agent's token.
     assert_eq!(site.with(&line.replace("GET", "PATCH"), "x-secret-key", token).await, 401);
-    assert_eq!(site.by_url("GET /infra-envs", token).await, 401);
+    assert_eq!(site.with_url_token("GET /infra-envs", token).await, 401);
 }
 
 #[tokio::test]
@@ -369,10 +369,10 @@ async fn url_token_grants_access_only_to_its_resource() {
         (format!("GET /events?cluster_id={}", site.other_cluster), &cluster, 404),
         ("GET /events".to_owned(), &cluster, 404),
     ] {
-        assert_eq!(site.by_url(&line, token).await, expected, "{line}");
+        assert_eq!(site.with_url_token(&line, token).await, expected, "{line}");
     }
     let header = Some(("x-secret-key", HeaderValue::from_str(&infra_env).unwrap()));
-    let hidden = site.ask(&format!("GET /infra-envs/{mate}"), header, String::new()).await;
+    let hidden = site.send(&format!("GET /infra-envs/{mate}"), header, String::new()).await;
     assert_eq!(hidden, (404, "Object Not Found".to_owned()));
 }
 
@@ -422,15 +422,15 @@ async fn operation_checks_resources_named_in_body() {
     let site = Site::new().await;
     let token = HeaderValue::from_str(site.keys.infra_env_token(site.own).unwrap().reveal()).unwrap();
     let header = || Some(("x-secret-key", token.clone()));
-    assert_eq!(site.ask("POST /events", header(), site.cluster.to_string()).await.0, 200);
-    assert_eq!(site.ask("POST /events", header(), site.other_cluster.to_string()).await.0, 404);
-    assert_eq!(site.ask("POST /events", header(), String::new()).await.0, 404);
+    assert_eq!(site.send("POST /events", header(), site.cluster.to_string()).await.0, 200);
+    assert_eq!(site.send("POST /events", header(), site.other_cluster.to_string()).await.0, 404);
+    assert_eq!(site.send("POST /events", header(), String::new()).await.0, 404);
 }
 
 #[tokio::test]
 async fn failing_database_is_503_not_401() {
     let site = Site::new().await;
     site.inventory.records().store().close().await;
-    let answer = site.as_agent(&format!("GET /infra-envs/{}", site.own), site.own).await;
-    assert_eq!(answer, 503);
+    let status = site.as_agent(&format!("GET /infra-envs/{}", site.own), site.own).await;
+    assert_eq!(status, 503);
 }

@@ -62,7 +62,7 @@ async fn list_events(
     query: Query,
     State(inventory): State<Inventory>,
 ) -> Result<Response, ApiError> {
-    let selected = about_named(read_filters(&query)?, caller.target.0, caller.scope, &query);
+    let selected = select_by_resources(read_filters(&query)?, caller.target.0, caller.scope, &query);
     // The Assisted Installer counts severities only for clusters.
     let is_for_cluster = matches!(selected.subject, EventSubject::Cluster { .. });
     let list = inventory.events(selected).await?;
@@ -73,7 +73,12 @@ async fn list_events(
 
 /// Selects the events of the resources that a request names. A cluster takes precedence over hosts, and hosts over an
 /// infra-env. `scope` is the scope of the token, which was already checked against these resources.
-fn about_named(filters: EventListQuery, resources: Named, scope: Scope, query: &Query) -> EventListQuery {
+fn select_by_resources(
+    filters: EventListQuery,
+    resources: Named,
+    scope: Scope,
+    query: &Query,
+) -> EventListQuery {
     let Named { infra_env, cluster, hosts } = resources;
     let subject = match cluster {
         Some(id) => EventSubject::Cluster {

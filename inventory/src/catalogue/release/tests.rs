@@ -95,7 +95,7 @@ fn multi_release_matches_each_of_its_architectures() {
     assert_eq!(error.to_string(), "No release image with URL elsewhere");
 }
 
-fn offered(catalogue: &Catalogue, query: VersionQuery<'_>) -> Vec<String> {
+fn offered_versions(catalogue: &Catalogue, query: VersionQuery<'_>) -> Vec<String> {
     catalogue.openshift_versions(query).into_keys().collect()
 }
 
@@ -133,10 +133,10 @@ fn only_latest_considers_all_releases() {
         release("4.16", "4.16.0-rc.1", "x86_64"),
     ]));
     let newest = VersionQuery { only_latest: true, containing: None };
-    assert_eq!(offered(&catalogue, newest), ["4.14.9", "4.14.9-multi", "4.16.0-rc.1"]);
+    assert_eq!(offered_versions(&catalogue, newest), ["4.14.9", "4.14.9-multi", "4.16.0-rc.1"]);
     let old = VersionQuery { containing: Some("4.14.8"), only_latest: false };
-    assert_eq!(offered(&catalogue, old), ["4.14.8"]);
-    assert_eq!(offered(&catalogue, VersionQuery { only_latest: true, ..old }), [""; 0]);
+    assert_eq!(offered_versions(&catalogue, old), ["4.14.8"]);
+    assert_eq!(offered_versions(&catalogue, VersionQuery { only_latest: true, ..old }), [""; 0]);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn ignored_versions_are_not_offered() {
         release("4.15", "4.15.3", "x86_64")
     ]);
     let ignoring =
-        |list: &str| offered(&catalogue(&releases).ignoring(list).unwrap(), VersionQuery::default());
+        |list: &str| offered_versions(&catalogue(&releases).ignoring(list).unwrap(), VersionQuery::default());
     assert_eq!(ignoring(r#"["4.14", "4.15.2-multi"]"#), ["4.15.3"]);
     assert_eq!(ignoring(""), ["4.14.9", "4.14.9-multi", "4.15.2", "4.15.3"]);
     assert!(catalogue(&releases).ignoring("4.14").is_err());
