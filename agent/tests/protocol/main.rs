@@ -1,6 +1,5 @@
 //! Tests of the agent with a scripted service on the loopback interface. Time is paused: it jumps to the next timer
-//! when
-//! both the agent and the service wait.
+//! when both the agent and the service wait.
 
 #![allow(
     clippy::unwrap_used,

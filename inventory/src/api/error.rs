@@ -50,23 +50,23 @@ impl ApiError {
         Self { status, shape: Shape::Operation, reason: reason.into(), findings: Vec::new(), retry_at: None }
     }
 
-    /// Creates an error 400 of an operation: a value is invalid.
+    /// Creates an error of an operation with status 400: a value is invalid.
     pub fn bad(reason: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, reason)
     }
 
-    /// Creates an error 404 of an operation: the resource does not exist.
+    /// Creates an error of an operation with status 404: the resource does not exist.
     pub fn not_found(reason: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, reason)
     }
 
-    /// Creates an error 500. The cause belongs in the log, not in the reason.
+    /// Creates an error with status 500. The cause belongs in the log, not in the reason.
     pub fn internal(reason: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, reason)
     }
 
-    /// Logs a broken invariant of the service and returns an error 500. `what` names the invariant and the record, and
-    /// contains no secrets. The client learns only that the service failed.
+    /// Logs a broken invariant of the service and returns an error with status 500. `what` names the invariant and the
+    /// record, and contains no secrets. The client learns only that the service failed.
     pub fn broken(what: impl fmt::Display) -> Self {
         tracing::error!(%what, "internal error");
         Self::internal("internal error while processing the request; see the service's log")
@@ -77,7 +77,7 @@ impl ApiError {
         Self { status, shape: Shape::Infra, reason: message.into(), findings: Vec::new(), retry_at: None }
     }
 
-    /// Creates an error 400: a parameter or a body cannot be parsed.
+    /// Creates an error with status 400: a parameter or a body cannot be parsed.
     pub fn malformed(message: impl Into<String>) -> Self {
         Self::infra_error(StatusCode::BAD_REQUEST, message)
     }

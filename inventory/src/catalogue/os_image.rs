@@ -1,6 +1,5 @@
 //! The catalogue of base images. Its lists have the formats of the Assisted Installer's variables `OS_IMAGES`,
-//! `RELEASE_IMAGES`
-//! and `IGNORED_OPENSHIFT_VERSIONS`.
+//! `RELEASE_IMAGES` and `IGNORED_OPENSHIFT_VERSIONS`.
 
 use std::borrow::Borrow;
 use std::collections::BTreeSet;

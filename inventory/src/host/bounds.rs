@@ -7,7 +7,7 @@ use crate::id::InfraEnvId;
 use crate::store::{Bound, Change, Kind, Record as _};
 
 fn too_large(reason: String) -> Error {
-    // If this status refuses a registration, the agent retries it. If it refuses a report, the agent drops the report.
+    // With this status, agents retry a refused registration, and drop a refused report.
     Error::too_large(reason)
 }
 

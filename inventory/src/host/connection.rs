@@ -14,7 +14,7 @@ pub(crate) fn is_connected(host: &HostRecord, settings: &Settings, now: DateTime
     u128::try_from(silence).map_or(true, |silence| silence <= settings.max_silence.as_millis())
 }
 
-/// Returns the earliest time at which the last check-in of a connected host can be.
+/// Returns the earliest possible time of a connected host's last check-in.
 pub(crate) fn connected_since(settings: &Settings, now: DateTime<Utc>) -> DateTime<Utc> {
     let silence = TimeDelta::from_std(settings.max_silence).ok();
     // A limit beyond the calendar never disconnects a host.
@@ -53,7 +53,7 @@ const SKEW_LIMITS: [i64; 2] = [-20 * 60, 60 * 60];
 /// Records the clock skew of a host: the time by which its clock is ahead. A small difference from the recorded skew is
 /// ignored, so that nothing that depends on the skew changes.
 pub(crate) fn record_clock_skew(host: &mut HostRecord, clock: i64, now: DateTime<Utc>) {
-    // An agent without a clock sends 0.
+    // 0 means that the agent sent no time.
     if clock == 0 {
         return;
     }

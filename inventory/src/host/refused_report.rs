@@ -32,8 +32,8 @@ pub(crate) fn shown_reason(findings: &HostFindings) -> Option<&str> {
     refused.into_iter().flatten().next().map(|refused| refused.reason.as_str())
 }
 
-/// Appends the [reason](shown_reason) of a refused inventory report to the status text, if the new status of the host is
-/// discovering or insufficient.
+/// Appends the [reason](shown_reason) of a refused inventory report to the status text, if the new status of the host
+/// is discovering or insufficient.
 pub(crate) fn with_reason(reason: Option<&str>, transition: Transition) -> Transition {
     use HostStatus::{Discovering, DiscoveringUnbound, Insufficient, InsufficientUnbound};
     let is_affected = matches!(

@@ -107,7 +107,7 @@ impl Listening {
     }
 }
 
-/// Returns `true` if two readings of a clock differ by another time than the elapsed time.
+/// Returns `true` if the difference of two clock readings deviates too much from the elapsed time.
 fn has_jumped(passed: Duration, before: DateTime<Utc>, after: DateTime<Utc>) -> bool {
     let by_clock = after.signed_duration_since(before);
     match by_clock.to_std() {
