@@ -27,8 +27,8 @@ pub fn add_access(document: &mut OpenApi, routes: &[RouteAccess]) {
 fn alternatives(route: &RouteAccess) -> Vec<SecurityRequirement> {
     let has_token_in_path = route.ids.iter().any(|id| matches!(id, IdSource::PathToken(..)));
     let in_path = has_token_in_path.then(SecurityRequirement::default);
-    let in_headers = route.tokens.iter().map(|kind| SecurityRequirement::new(scheme_name(*kind), [""; 0]));
-    in_headers.chain(in_path).collect()
+    let requirements = route.tokens.iter().map(|kind| SecurityRequirement::new(scheme_name(*kind), [""; 0]));
+    requirements.chain(in_path).collect()
 }
 
 fn operation_mut<'a>(item: &'a mut PathItem, method: &Method) -> Option<&'a mut Operation> {
