@@ -182,7 +182,7 @@ where
         }
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;
         (self.body, self.bytes) = (None, Bytes::new());
-        self.progress.record_answered();
+        self.progress.record_response_end();
         Poll::Ready(Ok(()))
     }
 }
@@ -458,7 +458,7 @@ mod tests {
         for _ in 0..3 {
             client.write_all(KNOWN.as_bytes()).await.unwrap();
             assert_eq!(bypass.read(&mut read).await.unwrap(), KNOWN.len());
-            progress.record_answered();
+            progress.record_response_end();
             bypass.flush().await.unwrap();
         }
     }
@@ -518,7 +518,7 @@ mod tests {
             client.write_all(SLOW.as_bytes()).await.unwrap();
             assert_eq!(bypass.read(&mut read).await.unwrap(), SLOW.len());
             if is_sent {
-                progress.record_answered();
+                progress.record_response_end();
             }
             bypass.flush().await.unwrap();
             client.write_all(KNOWN.as_bytes()).await.unwrap();

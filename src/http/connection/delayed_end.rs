@@ -61,7 +61,7 @@ impl<S> DelayedEnd<S> {
 
     /// Waits before hyper learns that the client sends nothing more.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if self.is_flushed && !self.progress.is_answering() {
+        if self.is_flushed && !self.progress.is_responding() {
             return Poll::Ready(());
         }
         self.reader = Some(context.waker().clone());
@@ -157,7 +157,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for DelayedEnd<S> {
         let this = self.get_mut();
         ready!(Pin::new(&mut this.stream).poll_flush(context))?;
         this.record_flush();
-        if !this.is_reading && this.progress.is_answering() {
+        if !this.is_reading && this.progress.is_responding() {
             this.poll_ahead(context)?;
         }
         Poll::Ready(Ok(()))
@@ -384,7 +384,7 @@ mod tests {
             progress.record_request();
             assert!(!has_ended(&mut client));
             client.write_all(b"response").await.unwrap();
-            progress.record_answered();
+            progress.record_response_end();
             assert!(!has_ended(&mut client) && !woken.0.load(Ordering::Relaxed));
             client.flush().await.unwrap();
             assert!(woken.0.swap(false, Ordering::Relaxed) && has_ended(&mut client));

@@ -188,7 +188,7 @@ fn log_failure(peer: Peer, error: &hyper::Error) {
     let timeout: Option<&ClientTimeout> =
         cause.and_then(io::Error::get_ref).and_then(|cause| cause.downcast_ref());
     let error = error as &dyn std::error::Error;
-    if matches!(timeout, Some(ClientTimeout::Body | ClientTimeout::Answer)) {
+    if matches!(timeout, Some(ClientTimeout::Body | ClientTimeout::Response)) {
         tracing::warn!(%peer, error, "connection closed, client too slow");
     } else {
         tracing::debug!(%peer, error, "connection failed");

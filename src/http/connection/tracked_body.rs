@@ -72,7 +72,7 @@ impl HttpBody for TrackedBody {
 
 impl Drop for TrackedBody {
     fn drop(&mut self) {
-        self.progress.record_answered();
+        self.progress.record_response_end();
         self.progress.wake_connection();
     }
 }

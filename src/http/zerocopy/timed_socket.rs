@@ -1,11 +1,20 @@
-//! Timeouts of a connection: clients that send nothing, or read nothing, for too long.
+//! Read and write timeouts of one HTTP connection.
 //!
-//! A [`TimedSocket`] reads and writes like the socket in it. It fails if a client reads nothing of a response, or
-//! does not finish a request. An idle connection ends as if the client had closed it.
+//! A [`TimedSocket`] wraps the socket of a connection. The timeout depends on what the server waits for:
 //!
-//! The state of a connection is one atomic number. A mutex around a plain struct was measured: a range of 2 KiB over a
-//! kept connection then took 11,154 instructions instead of 10,879 (2.5 % more,
-//! `.ci/instructions connection-image-2KiB`), and 23,238 instead of 22,800 through hyper (1.9 % more,
+//! | the server waits for | timeout in [`ServerLimits`] | after the timeout |
+//! |---|---|---|
+//! | a request head | `head_time` | reading fails with [`ClientTimeout::Head`] |
+//! | more of a request body | `stall_time` | reading fails with [`ClientTimeout::Body`] |
+//! | the client to read the response | `stall_time` | writing fails with [`ClientTimeout::Response`] |
+//! | the next request | `idle_time` | the stream ends, as if the client had closed the connection |
+//!
+//! The code that reads requests and the code that sends responses record the current stage in a
+//! [`ConnectionProgress`]. The socket alone cannot distinguish the stages.
+//!
+//! The state of a connection is packed into one atomic integer, because a mutex needs more instructions. With a mutex
+//! around a plain struct, a range of 2 KiB over a keep-alive connection took 11,154 instructions instead of 10,879
+//! (2.5 % more, `.ci/instructions connection-image-2KiB`). Through hyper, it took 23,238 instead of 22,800 (1.9 % more,
 //! `connection-2KiB-hyper`).
 
 use std::io::{self, IoSlice};
@@ -22,154 +31,162 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::direct_socket::DirectSocket;
 use crate::http::listener::ServerLimits;
 
-/// The state of a connection, as its reader of requests and its responses report it. Clones are the same state.
+/// The stage of a connection: what the server receives, sends or waits for. Clones share the state.
 #[derive(Clone, Debug)]
 pub(in crate::http) struct ConnectionProgress(Arc<SharedProgress>);
 
 #[derive(Debug)]
 struct SharedProgress {
-    begun: Instant,
-    /// A [`ConnectionState`], as a number.
-    at: AtomicU64,
-    /// The task of the connection. It starts to wait for the client when the reader of a body does.
-    connection: AtomicWaker,
+    start: Instant,
+    /// The encoded [`ConnectionState`].
+    state: AtomicU64,
+    /// The task that polls the connection. It is woken when the connection begins to wait for the client, so that it
+    /// starts the timer.
+    task: AtomicWaker,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ConnectionState {
     stage: ConnectionStage,
-    /// Whether more of the response follows at once.
+    /// Whether the next part of the response is expected immediately.
     has_more: bool,
-    /// The time since when the connection has waited for the client, counted from its start. `None` until it waits:
-    /// clients are usually faster, and then no clock is read.
-    since: Option<Duration>,
+    /// When the current wait for the client began, counted from the start of the connection. `None` until a read finds
+    /// no received bytes. Usually the client has already sent them, and then the clock is not read.
+    wait_start: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConnectionStage {
-    /// The head of a request is being received.
+    /// The server waits for the rest of a request head.
     Head,
-    /// A reader waits for the rest of a request.
+    /// A handler waits for more of the request body.
     Body,
-    /// A request is being answered.
-    Answer,
-    /// No request is open.
+    /// The server prepares or sends the response, and waits for no bytes from the client.
+    Response,
+    /// No request is in progress. The kernel may still be sending the last response.
     Idle,
 }
 
 impl ConnectionState {
     fn from_stage(stage: ConnectionStage) -> Self {
-        Self { stage, has_more: false, since: None }
+        Self { stage, has_more: false, wait_start: None }
     }
 
-    /// Encodes the state: the stage in two bits, `has_more` in one bit, and above them the nanoseconds of `since` plus
-    /// one, which are enough for 73 years.
+    /// Packs the state into an integer. From the lowest bit: two bits for the stage, one bit for `has_more`, and 61
+    /// bits for `wait_start`. The 61 bits are 0 for `None`, and otherwise one more than the nanoseconds (up to 73
+    /// years).
     fn encode(self) -> u64 {
         const MAX_NANOS: u64 = (u64::MAX >> 3) - 1;
-        let nanos = |since: Duration| u64::try_from(since.as_nanos()).unwrap_or(MAX_NANOS).min(MAX_NANOS);
-        let since = self.since.map_or(0, |since| nanos(since) + 1);
-        since << 3 | u64::from(self.has_more) << 2 | self.stage as u64
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(MAX_NANOS).min(MAX_NANOS);
+        let wait_start = self.wait_start.map_or(0, |time| nanos(time) + 1);
+        wait_start << 3 | u64::from(self.has_more) << 2 | self.stage as u64
     }
 
-    fn decode(number: u64) -> Self {
-        let stage = match number & 3 {
+    fn decode(bits: u64) -> Self {
+        let stage = match bits & 3 {
             0 => ConnectionStage::Head,
             1 => ConnectionStage::Body,
-            2 => ConnectionStage::Answer,
+            2 => ConnectionStage::Response,
             _ => ConnectionStage::Idle,
         };
-        let since = (number >> 3).checked_sub(1).map(Duration::from_nanos);
-        Self { stage, has_more: number & 4 != 0, since }
+        let wait_start = (bits >> 3).checked_sub(1).map(Duration::from_nanos);
+        Self { stage, has_more: bits & 4 != 0, wait_start }
     }
 }
 
 impl ConnectionProgress {
-    /// Returns the state of a new connection, whose first request is on its way.
+    /// Returns the state of a new connection, which waits for its first request.
     pub(in crate::http) fn new() -> Self {
-        let at = AtomicU64::new(ConnectionState::from_stage(ConnectionStage::Head).encode());
-        Self(Arc::new(SharedProgress { begun: Instant::now(), at, connection: AtomicWaker::new() }))
+        let state = AtomicU64::new(ConnectionState::from_stage(ConnectionStage::Head).encode());
+        Self(Arc::new(SharedProgress { start: Instant::now(), state, task: AtomicWaker::new() }))
     }
 
     fn state(&self) -> ConnectionState {
-        ConnectionState::decode(self.0.at.load(Ordering::Acquire))
+        ConnectionState::decode(self.0.state.load(Ordering::Acquire))
     }
 
-    /// Applies a change, and returns the state after it.
+    /// Changes the state in one atomic step, and returns the new state. `change` runs again if another thread changes
+    /// the state at the same time.
     fn update_state(&self, change: impl Fn(ConnectionState) -> ConnectionState) -> ConnectionState {
-        let mut before = self.0.at.load(Ordering::Acquire);
+        let mut old_bits = self.0.state.load(Ordering::Acquire);
         loop {
-            let after = change(ConnectionState::decode(before));
-            let number = after.encode();
-            if number == before {
-                return after;
+            let new = change(ConnectionState::decode(old_bits));
+            let new_bits = new.encode();
+            if new_bits == old_bits {
+                return new;
             }
-            match self.0.at.compare_exchange_weak(before, number, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return after,
-                Err(other) => before = other,
+            match self.0.state.compare_exchange_weak(old_bits, new_bits, Ordering::AcqRel, Ordering::Acquire)
+            {
+                Ok(_) => return new,
+                Err(current_bits) => old_bits = current_bits,
             }
         }
     }
 
-    /// Begins a stage if `is_from` holds for the current one.
-    fn enter_stage(&self, stage: ConnectionStage, is_from: impl Fn(ConnectionStage) -> bool) {
-        self.update_state(|at| if is_from(at.stage) { ConnectionState::from_stage(stage) } else { at });
+    /// Starts `stage` if `may_leave` returns `true` for the current stage.
+    fn enter_stage(&self, stage: ConnectionStage, may_leave: impl Fn(ConnectionStage) -> bool) {
+        self.update_state(|old| if may_leave(old.stage) { ConnectionState::from_stage(stage) } else { old });
     }
 
-    /// Records that a request, or more of its body, was received.
+    /// Records that the server has received a request head or a part of a request body.
     pub(in crate::http) fn record_request(&self) {
-        self.enter_stage(ConnectionStage::Answer, |_| true);
+        self.enter_stage(ConnectionStage::Response, |_| true);
     }
 
-    /// Records that a reader waits for more of the request body. It may be on another thread than the connection.
+    /// Records that a handler waits for more of the request body, and starts the timeout for it. The handler may run on
+    /// another thread than the connection.
     pub(in crate::http) fn record_body_wait(&self) {
         self.enter_stage(ConnectionStage::Body, |stage| stage != ConnectionStage::Body);
-        self.0.connection.wake();
+        self.0.task.wake();
     }
 
-    /// Reports whether a reader waits for more of the request body.
+    /// Returns `true` if a handler waits for more of the request body.
     pub(in crate::http) fn is_waiting_for_body(&self) -> bool {
         self.state().stage == ConnectionStage::Body
     }
 
-    /// Records that no reader waits for the request body any more.
+    /// Records that no handler waits for the request body any more.
     pub(in crate::http) fn end_body_wait(&self) {
-        self.enter_stage(ConnectionStage::Answer, |stage| stage == ConnectionStage::Body);
+        self.enter_stage(ConnectionStage::Response, |stage| stage == ConnectionStage::Body);
     }
 
-    /// Records that the whole response was handed to the connection.
-    pub(in crate::http) fn record_answered(&self) {
+    /// Records the end of the response body. The last bytes may not be sent yet.
+    pub(in crate::http) fn record_response_end(&self) {
         self.enter_stage(ConnectionStage::Idle, |_| true);
     }
 
-    /// Lets the connection start its idle time, if it has looked for the next request before the response was complete.
+    /// Wakes the task of the connection to start the idle timeout. The task may already have tried to read the next
+    /// request while the response was incomplete, when there was no timeout.
     pub(in crate::http) fn wake_connection(&self) {
-        self.0.connection.wake();
+        self.0.task.wake();
     }
 
-    /// Records a poll for the next part of a response, and whether more of it is available at once.
+    /// Records a poll of the response body by hyper. `has_more` is `true` if the poll returned a part that is not the
+    /// last one. The next part is then expected immediately.
     pub(in crate::http) fn record_frame_poll(&self, has_more: bool) {
-        self.update_state(|at| ConnectionState { has_more, ..at });
+        self.update_state(|old| ConnectionState { has_more, ..old });
     }
 
     fn record_received(&self) {
-        self.update_state(|at| match at.stage {
+        self.update_state(|old| match old.stage {
             ConnectionStage::Idle => ConnectionState::from_stage(ConnectionStage::Head),
-            ConnectionStage::Body => ConnectionState { since: None, ..at },
-            ConnectionStage::Head | ConnectionStage::Answer => at,
+            ConnectionStage::Body => ConnectionState { wait_start: None, ..old },
+            ConnectionStage::Head | ConnectionStage::Response => old,
         });
     }
 
-    /// Restarts the idle time. A slow client reads the rest of a response long after it was handed over.
+    /// Restarts the idle timeout after each write. A slow client may still be receiving a response that hyper completed
+    /// long ago.
     fn record_sent(&self) {
         self.enter_stage(ConnectionStage::Idle, |stage| stage == ConnectionStage::Idle);
     }
 
-    /// Reports whether a whole request head was received whose response is not yet complete.
-    pub(in crate::http) fn is_answering(&self) -> bool {
-        matches!(self.state().stage, ConnectionStage::Body | ConnectionStage::Answer)
+    /// Returns `true` if the server has received a request head, and the response is incomplete.
+    pub(in crate::http) fn is_responding(&self) -> bool {
+        matches!(self.state().stage, ConnectionStage::Body | ConnectionStage::Response)
     }
 
-    /// Reports whether no request is open.
+    /// Returns `true` if no request is in progress.
     pub(in crate::http) fn is_idle(&self) -> bool {
         self.state().stage == ConnectionStage::Idle
     }
@@ -178,41 +195,42 @@ impl ConnectionProgress {
         self.state().has_more
     }
 
-    /// Returns the stage and the time since when the connection waits for the client: now, if it did not wait before.
-    /// In [`ConnectionStage::Answer`] it does not wait, and the time has no meaning.
-    fn waiting_since(&self) -> (ConnectionStage, Instant) {
-        let mut at = self.state();
-        // While the server answers, it does not wait for the client.
-        if at.since.is_none() && at.stage != ConnectionStage::Answer {
-            let now = self.0.begun.elapsed();
-            at = self.update_state(|at| ConnectionState { since: at.since.or(Some(now)), ..at });
+    /// Returns the stage, and the time when the current wait for the client began. The wait begins now if none was in
+    /// progress. In [`ConnectionStage::Response`], the connection does not wait, and the time has no meaning.
+    fn stage_and_wait_start(&self) -> (ConnectionStage, Instant) {
+        let mut state = self.state();
+        if state.wait_start.is_none() && state.stage != ConnectionStage::Response {
+            let now = self.0.start.elapsed();
+            state =
+                self.update_state(|old| ConnectionState { wait_start: old.wait_start.or(Some(now)), ..old });
         }
-        (at.stage, self.0.begun + at.since.unwrap_or_default())
+        (state.stage, self.0.start + state.wait_start.unwrap_or_default())
     }
 }
 
-/// A timer that is created when it is first polled, and moved only if necessary.
+/// A timer for a deadline that often moves into the future. It is allocated on the first poll. A later deadline does
+/// not reset the timer before it expires, so most polls leave the timer unchanged.
 #[derive(Debug, Default)]
 struct LazyTimer(Option<Pin<Box<Sleep>>>);
 
 impl LazyTimer {
-    /// Completes at `time`.
-    fn poll(&mut self, time: Instant, context: &mut Context<'_>) -> Poll<()> {
-        let timer = self.0.get_or_insert_with(|| Box::pin(sleep_until(time)));
-        if timer.deadline() > time {
-            timer.as_mut().reset(time);
+    /// Completes at `deadline`.
+    fn poll(&mut self, deadline: Instant, context: &mut Context<'_>) -> Poll<()> {
+        let timer = self.0.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if timer.deadline() > deadline {
+            timer.as_mut().reset(deadline);
         }
         while timer.as_mut().poll(context).is_ready() {
-            if Instant::now() >= time {
+            if Instant::now() >= deadline {
                 return Poll::Ready(());
             }
-            timer.as_mut().reset(time);
+            timer.as_mut().reset(deadline);
         }
         Poll::Pending
     }
 }
 
-/// A socket whose reads and writes time out.
+/// A socket whose reads and writes fail if the client is silent for too long. The [module](self) lists the timeouts.
 #[derive(Debug)]
 pub(in crate::http) struct TimedSocket<S> {
     socket: S,
@@ -220,16 +238,18 @@ pub(in crate::http) struct TimedSocket<S> {
     head_time: Duration,
     idle_time: Duration,
     stall_time: Duration,
-    /// The time since when the client has taken nothing.
-    stalled: Option<Instant>,
-    /// The number of unacknowledged bytes at the last check, and the time since when it is unchanged.
-    rest: Option<(usize, Instant)>,
-    /// The number of unacknowledged bytes after the last write that succeeded only when it was tried again.
-    unsent_after_retry: Option<usize>,
-    /// Whether the client has taken nothing for the stall time. Nothing more is sent to it, not even the end of TLS.
+    /// When the current write began to wait for room in the socket. `None` if no write waits.
+    blocked_since: Option<Instant>,
+    /// The number of unacknowledged bytes, and the time of the first check that found this number. `None` while no such
+    /// check is in progress.
+    unacked: Option<(usize, Instant)>,
+    /// The number of unacknowledged bytes after the last successful retry of a blocked write.
+    unacked_after_retry: Option<usize>,
+    /// Whether the client has read nothing for `stall_time`. The server then sends it nothing more, not even the end of
+    /// the TLS session.
     has_stalled: bool,
-    reads: LazyTimer,
-    writes: LazyTimer,
+    read_timer: LazyTimer,
+    write_timer: LazyTimer,
 }
 
 impl<S: DirectSocket> TimedSocket<S> {
@@ -240,110 +260,114 @@ impl<S: DirectSocket> TimedSocket<S> {
             head_time: limits.head_time,
             idle_time: limits.idle_time,
             stall_time: limits.stall_time,
-            stalled: None,
-            rest: None,
-            unsent_after_retry: None,
+            blocked_since: None,
+            unacked: None,
+            unacked_after_retry: None,
             has_stalled: false,
-            reads: LazyTimer::default(),
-            writes: LazyTimer::default(),
+            read_timer: LazyTimer::default(),
+            write_timer: LazyTimer::default(),
         }
     }
 
-    /// Waits for a client that sends nothing, up to the timeout of the current stage.
-    fn poll_client_silence(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let (mut stage, mut since) = self.progress.waiting_since();
-        if stage == ConnectionStage::Answer {
-            self.progress.0.connection.register(context.waker());
-            (stage, since) = self.progress.waiting_since();
+    /// Waits for the timeout of the current stage, after a read that found no bytes. Returns an error at the timeout
+    /// for a request, and `Ok` at the end of the idle time.
+    fn poll_read_timeout(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let (mut stage, mut wait_start) = self.progress.stage_and_wait_start();
+        if stage == ConnectionStage::Response {
+            self.progress.0.task.register(context.waker());
+            // The stage may have changed before the task was registered.
+            (stage, wait_start) = self.progress.stage_and_wait_start();
         }
         match stage {
-            ConnectionStage::Answer => Poll::Pending,
+            ConnectionStage::Response => Poll::Pending,
             ConnectionStage::Head => {
-                ready!(self.reads.poll(since + self.head_time, context));
+                ready!(self.read_timer.poll(wait_start + self.head_time, context));
                 Poll::Ready(Err(ClientTimeout::Head.into()))
             }
             ConnectionStage::Body => {
-                ready!(self.reads.poll(since + self.stall_time, context));
+                ready!(self.read_timer.poll(wait_start + self.stall_time, context));
                 Poll::Ready(Err(ClientTimeout::Body.into()))
             }
             ConnectionStage::Idle => {
-                // A client that has not yet read a whole response is not idle.
-                let since = if self.stalled.is_some() { Instant::now() } else { since };
-                ready!(self.reads.poll(since + self.idle_time.min(self.stall_time), context));
-                self.poll_idle(since + self.idle_time, context)
+                // While a write is blocked, the client is still receiving a response, so the connection is not idle.
+                let idle_start = if self.blocked_since.is_some() { Instant::now() } else { wait_start };
+                ready!(self.read_timer.poll(idle_start + self.idle_time.min(self.stall_time), context));
+                self.poll_idle(idle_start + self.idle_time, context)
             }
         }
     }
 
-    /// Waits until a connection has been idle for long enough. Fails earlier if the client acknowledges nothing of the
-    /// last response.
-    fn poll_idle(&mut self, until: Instant, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if Instant::now() < until {
+    /// Waits until `idle_end`. Returns an error earlier if the client has not acknowledged the whole last response, and
+    /// acknowledges nothing for `stall_time`.
+    fn poll_idle(&mut self, idle_end: Instant, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if Instant::now() < idle_end {
             ready!(self.poll_acknowledged(context))?;
         }
-        self.reads.poll(until, context).map(Ok)
+        self.read_timer.poll(idle_end, context).map(Ok)
     }
 
-    /// Waits until the client has acknowledged everything. Fails if it acknowledges nothing for the stall time.
+    /// Waits until the client has acknowledged all bytes. Returns an error if it acknowledges nothing for `stall_time`.
     fn poll_acknowledged(&mut self, context: &mut Context<'_>) -> Poll<Result<(), ClientTimeout>> {
         loop {
-            let unsent = self.socket.unsent_len();
-            if unsent == 0 {
-                self.rest = None;
+            let len = self.socket.unsent_len();
+            if len == 0 {
+                self.unacked = None;
                 return Poll::Ready(Ok(()));
             }
             let now = Instant::now();
-            let since = self.rest.filter(|(before, _)| *before == unsent).map_or(now, |(_, since)| since);
-            self.rest = Some((unsent, since));
+            let since = self.unacked.filter(|(old_len, _)| *old_len == len).map_or(now, |(_, since)| since);
+            self.unacked = Some((len, since));
             if now >= since + self.stall_time {
-                return Poll::Ready(Err(self.give_up()));
+                return Poll::Ready(Err(self.mark_stalled()));
             }
-            ready!(self.writes.poll(since + self.stall_time, context));
+            ready!(self.write_timer.poll(since + self.stall_time, context));
         }
     }
 
-    /// Handles the result of a write. If the socket took nothing, waits up to the stall time and tries once more.
+    /// Handles the result of a write. If the socket is full, waits up to `stall_time` and then retries the write once:
+    /// the kernel may have room for a few bytes before it reports the socket as writable.
     fn poll_write_result(
         &mut self,
-        written: Poll<io::Result<usize>>,
+        result: Poll<io::Result<usize>>,
         slices: &[IoSlice<'_>],
         context: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
-        if written.is_ready() {
+        if result.is_ready() {
             self.restart_stall_timer();
-            return written;
+            return result;
         }
-        let since = *self.stalled.get_or_insert_with(Instant::now);
-        ready!(self.writes.poll(since + self.stall_time, context));
-        // The socket may have had some room all the time.
-        if self.unsent_after_retry.is_some_and(|len| len > 0 && len == self.socket.unsent_len()) {
-            return Poll::Ready(Err(self.give_up().into()));
+        let since = *self.blocked_since.get_or_insert_with(Instant::now);
+        ready!(self.write_timer.poll(since + self.stall_time, context));
+        // A retry can also succeed because the send buffer was not quite full before. So the client has stalled if it
+        // has acknowledged nothing since the last retry.
+        if self.unacked_after_retry.is_some_and(|len| len > 0 && len == self.socket.unsent_len()) {
+            return Poll::Ready(Err(self.mark_stalled().into()));
         }
         match self.socket.write_now(slices) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                Poll::Ready(Err(self.give_up().into()))
+                Poll::Ready(Err(self.mark_stalled().into()))
             }
-            written => {
+            retried => {
                 self.restart_stall_timer();
-                self.unsent_after_retry = Some(self.socket.unsent_len());
-                Poll::Ready(written)
+                self.unacked_after_retry = Some(self.socket.unsent_len());
+                Poll::Ready(retried)
             }
         }
     }
 
-    /// Records that the client has stalled, and returns the error.
-    fn give_up(&mut self) -> ClientTimeout {
+    /// Ends all sending to a client that has stalled, and returns the error to report.
+    fn mark_stalled(&mut self) -> ClientTimeout {
         self.has_stalled = true;
         self.socket.discard_unsent_on_close();
-        ClientTimeout::Answer
+        ClientTimeout::Response
     }
 
     fn require_not_stalled(&self) -> io::Result<()> {
-        if self.has_stalled { Err(ClientTimeout::Answer.into()) } else { Ok(()) }
+        if self.has_stalled { Err(ClientTimeout::Response.into()) } else { Ok(()) }
     }
 
     fn restart_stall_timer(&mut self) {
-        (self.stalled, self.rest) = (None, None);
+        (self.blocked_since, self.unacked) = (None, None);
         self.progress.record_sent();
     }
 }
@@ -351,20 +375,20 @@ impl<S: DirectSocket> TimedSocket<S> {
 /// The timeout that a client exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::http) enum ClientTimeout {
-    /// For a request head. Browsers and scanners often connect without a request.
+    /// The request head was incomplete. Browsers and scanners often connect and send no request.
     #[error("request head not received in time")]
     Head,
-    /// For the rest of an announced request body.
+    /// The announced request body was incomplete, and no more of it arrived.
     #[error("request body not received in time")]
     Body,
-    /// For reading the response.
+    /// The client stopped reading the response.
     #[error("client read nothing for too long")]
-    Answer,
+    Response,
 }
 
 impl From<ClientTimeout> for io::Error {
-    fn from(late: ClientTimeout) -> Self {
-        Self::new(io::ErrorKind::TimedOut, late)
+    fn from(timeout: ClientTimeout) -> Self {
+        Self::new(io::ErrorKind::TimedOut, timeout)
     }
 }
 
@@ -375,14 +399,14 @@ impl<S: AsyncRead + DirectSocket + Unpin> AsyncRead for TimedSocket<S> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        let before = buf.filled().len();
-        let Poll::Ready(done) = Pin::new(&mut this.socket).poll_read(context, buf) else {
-            return this.poll_client_silence(context);
+        let old_len = buf.filled().len();
+        let Poll::Ready(result) = Pin::new(&mut this.socket).poll_read(context, buf) else {
+            return this.poll_read_timeout(context);
         };
-        if buf.filled().len() > before {
+        if buf.filled().len() > old_len {
             this.progress.record_received();
         }
-        Poll::Ready(done)
+        Poll::Ready(result)
     }
 }
 
@@ -398,15 +422,16 @@ impl<S: AsyncWrite + DirectSocket + Unpin> AsyncWrite for TimedSocket<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         this.require_not_stalled()?;
-        let written = Pin::new(&mut this.socket).poll_write_vectored(context, slices);
-        this.poll_write_result(written, slices, context)
+        let result = Pin::new(&mut this.socket).poll_write_vectored(context, slices);
+        this.poll_write_result(result, slices, context)
     }
 
     fn is_write_vectored(&self) -> bool {
         self.socket.is_write_vectored()
     }
 
-    /// hyper flushes between the parts of a response too. They are sent together if more follows at once.
+    /// Skips the flush if the next part of the response is expected immediately. hyper flushes between parts too, and
+    /// without the flush they are sent together.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.progress.has_more() {
@@ -418,15 +443,16 @@ impl<S: AsyncWrite + DirectSocket + Unpin> AsyncWrite for TimedSocket<S> {
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         this.require_not_stalled()?;
-        // hyper treats the error of an idle connection as its end, and shuts it down.
-        if this.rest.is_some()
-            && let Poll::Ready(Err(late)) = this.poll_acknowledged(context)
+        // If reading fails while the connection is idle, hyper reports no error and shuts the connection down. Check
+        // here again whether the client has stalled.
+        if this.unacked.is_some()
+            && let Poll::Ready(Err(timeout)) = this.poll_acknowledged(context)
         {
-            return Poll::Ready(Err(late.into()));
+            return Poll::Ready(Err(timeout.into()));
         }
         match Pin::new(&mut this.socket).poll_shutdown(context) {
             Poll::Pending => this.poll_acknowledged(context).map_err(Into::into),
-            done => done,
+            result => result,
         }
     }
 }
@@ -438,58 +464,69 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connection_state_survives_its_encoding() {
+    fn connection_state_survives_encoding() {
         let long = Duration::from_secs(60 * 60 * 24 * 365 * 70);
         for stage in
-            [ConnectionStage::Head, ConnectionStage::Body, ConnectionStage::Answer, ConnectionStage::Idle]
+            [ConnectionStage::Head, ConnectionStage::Body, ConnectionStage::Response, ConnectionStage::Idle]
         {
             for has_more in [false, true] {
-                for since in [None, Some(Duration::ZERO), Some(Duration::from_nanos(1)), Some(long)] {
-                    let at = ConnectionState { stage, has_more, since };
-                    assert_eq!(ConnectionState::decode(at.encode()), at);
+                for wait_start in [None, Some(Duration::ZERO), Some(Duration::from_nanos(1)), Some(long)] {
+                    let state = ConnectionState { stage, has_more, wait_start };
+                    assert_eq!(ConnectionState::decode(state.encode()), state);
                 }
             }
         }
-        let at = ConnectionState {
-            since: Some(Duration::MAX),
+        let state = ConnectionState {
+            wait_start: Some(Duration::MAX),
             ..ConnectionState::from_stage(ConnectionStage::Body)
         };
-        assert!(ConnectionState::decode(at.encode()).since > Some(long), "a clock that has gone mad");
+        assert!(
+            ConnectionState::decode(state.encode()).wait_start > Some(long),
+            "out-of-range times are clamped"
+        );
     }
 
     #[test]
-    fn wait_is_counted_from_its_first_check() {
+    fn wait_starts_at_the_first_check() {
         let progress = ConnectionProgress::new();
-        let (stage, since) = progress.waiting_since();
-        assert_eq!((stage, progress.waiting_since().1), (ConnectionStage::Head, since));
+        let (stage, wait_start) = progress.stage_and_wait_start();
+        assert_eq!((stage, progress.stage_and_wait_start().1), (ConnectionStage::Head, wait_start));
         progress.record_received();
-        assert_eq!(progress.waiting_since().1, since, "the head is as long in coming");
+        assert_eq!(
+            progress.stage_and_wait_start().1,
+            wait_start,
+            "received bytes do not restart the timeout for a head"
+        );
         progress.record_request();
-        assert_eq!((progress.waiting_since().0, progress.state().since), (ConnectionStage::Answer, None));
+        assert_eq!(
+            (progress.stage_and_wait_start().0, progress.state().wait_start),
+            (ConnectionStage::Response, None)
+        );
         progress.record_body_wait();
-        let (stage, since) = progress.waiting_since();
+        let (stage, wait_start) = progress.stage_and_wait_start();
         progress.record_body_wait();
-        assert_eq!((stage, progress.waiting_since().1), (ConnectionStage::Body, since));
+        assert_eq!((stage, progress.stage_and_wait_start().1), (ConnectionStage::Body, wait_start));
         progress.record_received();
         assert_eq!(progress.state(), ConnectionState::from_stage(ConnectionStage::Body));
         progress.end_body_wait();
         progress.record_frame_poll(true);
         assert!(progress.has_more() && !progress.is_idle());
-        progress.record_answered();
+        progress.record_response_end();
         assert!(progress.is_idle() && !progress.has_more());
-        let (stage, since) = progress.waiting_since();
-        assert_eq!((stage, progress.waiting_since().1), (ConnectionStage::Idle, since));
+        let (stage, wait_start) = progress.stage_and_wait_start();
+        assert_eq!((stage, progress.stage_and_wait_start().1), (ConnectionStage::Idle, wait_start));
         progress.record_sent();
         assert_eq!(
             progress.state(),
             ConnectionState::from_stage(ConnectionStage::Idle),
-            "a client that reads is not idle"
+            "a write restarts the idle timeout"
         );
         progress.record_received();
         assert_eq!(progress.state(), ConnectionState::from_stage(ConnectionStage::Head));
     }
 
-    /// A socket with room for one more byte that the kernel never reports as writable. Its client acknowledges nothing.
+    /// A socket that is never reported as writable but always accepts one more byte, for a client that acknowledges
+    /// nothing.
     struct StalledSocket;
 
     impl AsyncWrite for StalledSocket {
@@ -519,13 +556,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn client_that_acknowledges_nothing_stalls_although_its_socket_has_room() {
+    async fn client_that_acknowledges_nothing_stalls_even_if_the_socket_has_room() {
         let limits = ServerLimits { stall_time: Duration::from_millis(1), ..ServerLimits::default() };
         let mut socket = TimedSocket::new(StalledSocket, ConnectionProgress::new(), &limits);
         assert_eq!(socket.write(b"part").await.unwrap(), 1);
         for _ in 0..2 {
             let error = socket.write(b"part").await.unwrap_err();
-            assert_eq!(error.to_string(), ClientTimeout::Answer.to_string());
+            assert_eq!(error.to_string(), ClientTimeout::Response.to_string());
         }
         assert!(socket.shutdown().await.is_err());
     }
