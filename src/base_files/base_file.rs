@@ -1,16 +1,16 @@
-//! The file of a base image as the server sends it.
+//! The file of a base image, and the evidence that its bytes are unchanged since they were hashed.
 //!
-//! A [`BaseFile`] adds to an [`isogen::Source`] what serving needs: a mapping whose bytes the kernel sends without a
-//! copy, and the evidence that the bytes are still those that were hashed.
+//! A [`BaseFile`] extends an [`isogen::Source`] for serving. It maps the file, so that the kernel can send the bytes
+//! without a copy. It also checks that the file still has the hashed bytes, in one of two ways:
 //!
-//! A [`Lease`] proves that the bytes are unchanged. The kernel grants a read lease only if no process has the file open
-//! for writing, which includes processes that have it mapped, and lets no process open it for writing before the lease
-//! is given back. The holder gives it back with [`BaseFile::revoke_lease`], which first ends every use of the bytes.
+//! A [`Lease`] proves it. The kernel grants a read lease only if no process has the file open or mapped for writing.
+//! While the lease is held, the kernel delays every process that opens the file for writing. The holder then calls
+//! [`BaseFile::revoke_lease`], which first ends every use of the bytes.
 //!
-//! A [`FileStamp`] is the evidence for a file that cannot be leased. It is weaker. A process that already has the file
-//! open changes it without any sign as long as the pages that it has mapped are dirty, or while one long write is in
-//! progress. A file that was replaced by another one has a new stamp. It is hashed again, so that answers that have
-//! begun can end with its bytes.
+//! A [`FileStamp`] is weaker evidence, for a file that cannot be leased. A process that already has the file open can
+//! change it without a new stamp, while its mapped pages are dirty or while one long write is in progress. A replaced
+//! file has a new stamp. The server then hashes the old file again, so that responses in progress can still be
+//! completed from it.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -27,14 +27,14 @@ use super::lease::Lease;
 use super::lending::LendableFile;
 use super::residency::{Residency, ResidentPages, advise_will_need, truncated_error};
 
-/// No lease is held: the stamp is compared each time.
+/// No lease is held. The stamp is compared instead.
 const STAMPED: u8 = 0;
 /// The lease is held, so the bytes cannot change.
 const LEASED: u8 = 1;
-/// The lease was given back. A file never leaves this state.
+/// The lease was revoked. This state is final.
 const REVOKED: u8 = 2;
 
-/// Longer than the longest clock tick. On kernels before 6.13, two changes within one tick have the same time.
+/// Longer than any clock tick. On kernels before 6.13, two changes within one tick have the same timestamp.
 const TICK: Duration = Duration::from_millis(20);
 
 /// The file of a base image.
@@ -44,23 +44,22 @@ pub(crate) struct BaseFile {
     mapped: OnceLock<FileMapping>,
     state: AtomicU8,
     lease: Mutex<Option<Lease>>,
-    /// The stamp of the file when it was hashed.
+    /// The stamp of the file at the time it was hashed.
     required: OnceLock<FileStamp>,
-    /// The stamp without a name, once the file was hashed again; the inner `None` if its bytes were changed.
+    /// The stamp after the file lost its last name and was hashed again. The inner `None` means that the bytes were
+    /// different.
     nameless: OnceCell<Option<FileStamp>>,
     resident: OnceLock<ResidentPages>,
 }
 
-/// A mapping of the whole file.
 #[derive(Debug)]
 struct FileMapping {
     mapping: Mapping,
-    /// The same file, for the kernel to take pages from.
+    /// A handle of the same file, whose pages the kernel sends.
     pages: LendableFile,
 }
 
 impl BaseFile {
-    /// Returns the file behind a source.
     pub(crate) fn new(source: Arc<Source>) -> Self {
         Self {
             source,
@@ -78,7 +77,7 @@ impl BaseFile {
         &self.source
     }
 
-    /// Reports whether bytes are in memory. Reads nothing and waits for nothing.
+    /// Finds out whether the bytes of `extent` are in memory. Neither reads them nor waits for the disk.
     ///
     /// # Errors
     ///
@@ -88,7 +87,8 @@ impl BaseFile {
         self.resident_pages().residency(&self.source, extent)
     }
 
-    /// Brings bytes into memory and asks the kernel to read `next` meanwhile. Waits for the disk.
+    /// Reads the bytes of `extent` into memory, and asks the kernel to read `next` at the same time. Waits for the
+    /// disk.
     ///
     /// # Errors
     ///
@@ -109,21 +109,21 @@ impl BaseFile {
         self.lease.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the whole file as mapped bytes, mapped on first use. They are for the kernel; no code of this process
-    /// may look at them (see [`isogen::mmap`]).
+    /// Returns the whole file as mapped bytes. The first call maps it. Only the kernel may read these bytes; code of
+    /// this process must not (see [`isogen::mmap`]).
     ///
     /// # Errors
     ///
-    /// Returns an error if the source has no file, if the system cannot map it, if its lease was [given
-    /// back](Self::revoke_lease), or if a [required](Self::require_stamp) stamp is the only evidence that it is
-    /// unchanged: such bytes are read, and the stamp is compared after that.
+    /// Returns an error if the source has no file, if the system cannot map it, or if the lease was
+    /// [revoked](Self::revoke_lease). Also returns an error if a [required](Self::require_stamp) stamp is the only
+    /// evidence that the file is unchanged. The caller must then read the bytes and compare the stamp afterwards.
     #[inline]
     pub(crate) fn mapped_bytes(&self) -> io::Result<Bytes> {
         if let Some(mapped) = self.mapped.get().filter(|_| self.allows_mapping()) {
             return Ok(mapped.mapping.bytes().clone());
         }
-        // Holding the lock keeps `revoke` from missing the new mapping.
-        let _held = self.lock_lease();
+        // With the lock, `revoke_lease` cannot miss the new mapping.
+        let _guard = self.lock_lease();
         if !self.allows_mapping() {
             return Err(io::ErrorKind::Unsupported.into());
         }
@@ -133,8 +133,8 @@ impl BaseFile {
         Ok(self.mapped.get_or_init(|| mapped).mapping.bytes().clone())
     }
 
-    /// Returns the file and the offset of mapped bytes in it, for the kernel to send its pages. `None` if the bytes are
-    /// not of this mapping, or the lease was given back.
+    /// Returns the file and the offset in it for a slice of the mapping, so that the kernel can send the pages. Returns
+    /// `None` if `bytes` is not part of this mapping, or if the lease was revoked.
     pub(crate) fn file_pages(&self, bytes: &[u8]) -> Option<(&LendableFile, u64)> {
         let mapped = self.mapped.get().filter(|_| self.allows_mapping())?;
         let start = bytes.as_ptr().addr().checked_sub(mapped.mapping.bytes().as_ptr().addr())?;
@@ -151,19 +151,19 @@ impl BaseFile {
         }
     }
 
-    /// Sets the stamp of the file when its bytes were hashed. The first one stays.
+    /// Sets the stamp that the file must have: its stamp when it was hashed. Later calls have no effect.
     pub(crate) fn require_stamp(&self, stamp: FileStamp) {
         self.required.get_or_init(|| stamp);
     }
 
-    /// Reports whether a stamp is [required](Self::require_stamp).
+    /// Returns `true` if a stamp is [required](Self::require_stamp).
     #[inline]
     pub(crate) fn is_stamp_required(&self) -> bool {
         self.required.get().is_some()
     }
 
-    /// Reports whether [`stamp`](Self::stamp) fails only because the file has lost its last name and was not hashed
-    /// since.
+    /// Returns `true` if [`stamp`](Self::stamp) fails only because the last name of the file was removed and the file
+    /// was not hashed again since.
     pub(crate) fn needs_rehash(&self) -> bool {
         if self.state.load(Ordering::Acquire) != STAMPED || self.nameless.initialized() {
             return false;
@@ -172,8 +172,8 @@ impl BaseFile {
         FileStamp::from_file(file).is_ok_and(|stamp| required.has_lost_last_name(&stamp))
     }
 
-    /// Hashes a file that has lost its last name, once for all callers. If it has the same bytes as before,
-    /// [`stamp`](Self::stamp) accepts its new state from now on, and no later one.
+    /// Hashes the file again after its last name was removed. All callers share one run. If the bytes are the same as
+    /// before, [`stamp`](Self::stamp) accepts the stamp that the file has now, but no later one.
     ///
     /// # Errors
     ///
@@ -186,15 +186,15 @@ impl BaseFile {
         hashed.await.map(drop)
     }
 
-    /// Returns the stamp of the file if it has no name and the bytes that were hashed before.
+    /// Returns the current stamp if the file has no name any more and still has the bytes of the first hash.
     fn find_nameless_stamp(&self) -> io::Result<Option<FileStamp>> {
         let (Some(required), Some(file)) = (self.required.get(), self.source.as_file()) else {
             return Ok(None);
         };
         let stamp = FileStamp::from_file(file)?;
-        // A write from now on changes the `ctime`, even if it follows another change.
+        // Wait one clock tick, so that any later write changes the `ctime`, even right after another change.
         thread::sleep(TICK);
-        // A new source: this one returns the digest that it already has.
+        // A new `Source`, because `self.source` would return the digest that it has cached.
         let hashed = Source::new(self.source.name().to_owned(), self.source.len(), file.try_clone()?);
         let has_same_bytes =
             hashed.digest().map_err(io::Error::other)? == self.source.digest().map_err(io::Error::other)?;
@@ -202,58 +202,56 @@ impl BaseFile {
         Ok(Some(stamp).filter(|_| has_same_bytes && is_settled))
     }
 
-    /// Takes a lease of the file that was acquired before any of its bytes were read. The caller must call
-    /// [`revoke_lease`](Self::revoke_lease) soon after a process waits for the lease: the kernel takes it away after 45
-    /// seconds.
+    /// Stores a lease acquired before any byte of the file was read. When a process waits for the lease, the
+    /// caller must call [`revoke_lease`](Self::revoke_lease) soon: the kernel removes the lease after 45 seconds.
     pub(crate) fn hold_lease(&self, lease: Lease) {
-        let mut held = self.lock_lease();
+        let mut slot = self.lock_lease();
         if self.state.compare_exchange(STAMPED, LEASED, Ordering::SeqCst, Ordering::SeqCst).is_ok() {
-            *held = Some(lease);
+            *slot = Some(lease);
         }
     }
 
-    /// Reports whether a process waits for the lease.
+    /// Returns `true` if a process waits for the lease.
     pub(crate) fn is_lease_breaking(&self) -> bool {
         self.lock_lease().as_ref().is_some_and(Lease::is_breaking)
     }
 
-    /// Gives the lease back for good. Before that, [`stamp`](Self::stamp) begins to fail, and mapped bytes that were
-    /// not copied yet become unreadable: a `write` of them fails with `EFAULT`.
+    /// Returns the lease to the kernel for good. Before that, [`stamp`](Self::stamp) starts to fail, and mapped bytes
+    /// that are not yet copied become unreadable: a `write` of them fails with `EFAULT`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the kernel refuses to make mapped bytes unreadable. The lease is given back all the same.
+    /// Returns an error if the kernel cannot make the mapped bytes unreadable. The lease is returned in any case.
     pub(crate) fn revoke_lease(&self) -> io::Result<()> {
-        let mut held = self.lock_lease();
-        let Some(lease) = held.take() else { return Ok(()) };
+        let mut slot = self.lock_lease();
+        let Some(lease) = slot.take() else { return Ok(()) };
         self.state.store(REVOKED, Ordering::SeqCst);
-        let forbidden = self.mapped.get().map_or(Ok(()), |mapped| mapped.mapping.revoke_access());
+        let result = self.mapped.get().map_or(Ok(()), |mapped| mapped.mapping.revoke_access());
         drop(lease);
-        forbidden
+        result
     }
 
-    /// Gives the lease back because its holder can no longer react to it. From now on the stamp shows whether the file
-    /// is unchanged.
+    /// Returns the lease to the kernel because its holder can no longer react when a process waits for it. From now on,
+    /// the stamp is compared instead.
     pub(crate) fn abandon_lease(&self) {
         if self.lock_lease().take().is_some() {
             self.state.store(STAMPED, Ordering::SeqCst);
         }
     }
 
-    /// Reports whether a lease proves that the bytes are unchanged.
+    /// Returns `true` if a lease proves that the bytes are unchanged.
     #[inline]
     pub(crate) fn is_leased(&self) -> bool {
         self.state.load(Ordering::Acquire) == LEASED
     }
 
-    /// Returns the state of the file now. Two equal stamps show that the bytes read between them are those that were
-    /// hashed. While a lease is held, and for anything that is not a regular file, it is a constant and costs no system
-    /// call.
+    /// Returns the current stamp of the file. If two stamps are equal, the bytes read in between are the hashed ones.
+    /// While a lease is held, or if the source is not a regular file, the stamp is a constant and needs no system call.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file is shorter than it was when it was opened, if its stamp is not the
-    /// [required](Self::require_stamp) one, or if its lease was given back.
+    /// Returns an error if the file is shorter than when it was opened, if its stamp is not the
+    /// [required](Self::require_stamp) one, or if its lease was revoked.
     #[inline]
     pub(crate) fn stamp(&self) -> io::Result<FileStamp> {
         match self.state.load(Ordering::Acquire) {
@@ -265,8 +263,8 @@ impl BaseFile {
 
     #[inline]
     fn current_stamp(&self) -> io::Result<FileStamp> {
-        let found = self.source.as_file().map(FileStamp::from_regular_file).transpose()?.flatten();
-        let Some(stamp) = found else { return Ok(FileStamp::default()) };
+        let stamp = self.source.as_file().map(FileStamp::from_regular_file).transpose()?.flatten();
+        let Some(stamp) = stamp else { return Ok(FileStamp::default()) };
         if stamp.len < self.source.len() {
             return Err(truncated_error(&self.source, stamp.len));
         }
@@ -293,7 +291,7 @@ mod tests {
 
     const LEN: usize = 64 << 10;
 
-    /// A file that no process has open for writing.
+    /// A temporary file that no process has open for writing.
     fn temp_file() -> tempfile::TempPath {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&[7; LEN]).unwrap();
@@ -328,7 +326,7 @@ mod tests {
         base.require_stamp(before);
         let writer = OpenOptions::new().write(true).open(&path).unwrap();
         let modified = writer.metadata().unwrap().modified().unwrap();
-        // On kernels before 6.13, two writes within one clock tick leave the same time.
+        // On kernels before 6.13, two writes within one clock tick have the same timestamp.
         loop {
             writer.write_all_at(b"other", 9).unwrap();
             writer.set_modified(modified).unwrap();
@@ -341,7 +339,7 @@ mod tests {
         assert!(base.stamp().unwrap_err().to_string().contains("after it was hashed"));
     }
 
-    /// A file that was hashed and cannot be leased.
+    /// Opens a hashed file that cannot be leased.
     fn open_hashed(path: &Path) -> Arc<BaseFile> {
         let base = open_base(path);
         base.source().digest().unwrap();
@@ -368,13 +366,13 @@ mod tests {
         assert!(before.has_lost_last_name(&base.stamp().unwrap()) && !base.needs_rehash());
         let other = FileStamp::from(&std::fs::metadata(&path).unwrap());
         assert!(!before.has_lost_last_name(&other) && !other.has_lost_last_name(&before));
-        // The file has no more names, so another change of the `ctime` may be a write.
+        // The file has no more names, so another change of the `ctime` may be caused by a write.
         write_with_restored_time(&writer);
         assert!(base.stamp().is_err() && !base.needs_rehash());
     }
 
     #[tokio::test]
-    async fn file_that_is_written_and_deleted_has_other_bytes() {
+    async fn file_written_before_its_removal_has_other_bytes() {
         let path = temp_file();
         let base = open_hashed(&path);
         let before = base.stamp().unwrap();
@@ -424,7 +422,7 @@ mod tests {
         assert!(first.file_pages(&other).is_none() && first.file_pages(&[0; 9]).is_none());
     }
 
-    /// The bytes of a body may wait in a buffer of hyper as long as the client reads nothing.
+    /// hyper may buffer the bytes of a body as long as the client reads nothing.
     #[test]
     fn mapped_bytes_of_a_revoked_file_cannot_be_written() {
         let path = temp_file();

@@ -1,11 +1,11 @@
-//! File leases: no process writes to a file while this one holds a lease of it, and this process learns before one
-//! does.
+//! File leases: the kernel delays writers of a leased file and notifies this process first.
 //!
-//! When a process opens a leased file for writing, or truncates it, the kernel sends [`SIGNAL`] to the holder and lets
-//! that process wait until the lease is given back, for 45 seconds at most (`/proc/sys/fs/lease-break-time`).
+//! When a process opens a leased file for writing, or truncates it, the kernel sends [`SIGNAL`] to the lease holder and
+//! blocks that process. The block ends when the holder returns the lease, or after at most 45 seconds
+//! (`/proc/sys/fs/lease-break-time`).
 //!
-//! A lease needs a file of the process's own user, or the capability `CAP_LEASE`, and no process that has it open for
-//! writing.
+//! The kernel grants a lease only if no process has the file open for writing. The user of this process must own the
+//! file, or the process needs the capability `CAP_LEASE`.
 
 use std::fs::File;
 use std::io;
@@ -13,26 +13,26 @@ use std::sync::Arc;
 
 use crate::sys;
 
-/// The signal that reports a process waiting for a lease: `SIGURG`, which is ignored by default.
+/// The signal for a process that waits for a lease: `SIGURG`, which is ignored by default.
 pub(crate) const SIGNAL: i32 = libc::SIGURG;
 
-/// A read lease of a file. It is given back on drop.
+/// A read lease of a file. Drop returns it to the kernel.
 #[derive(Debug)]
 pub(crate) struct Lease(Arc<File>);
 
 impl Lease {
-    /// Takes a lease of a file that is open for reading. A lease belongs to one open handle.
+    /// Acquires a lease for a file that is open for reading. The lease belongs to this one open file handle.
     ///
     /// # Errors
     ///
-    /// Returns [`WouldBlock`](io::ErrorKind::WouldBlock) if any process has the file open for writing, and other errors
-    /// if another user owns it or its file system has no leases.
+    /// Returns [`WouldBlock`](io::ErrorKind::WouldBlock) if any process has the file open for writing. Returns other
+    /// errors if another user owns the file, or if its file system does not support leases.
     pub(crate) fn acquire(file: Arc<File>) -> io::Result<Self> {
         sys::take_lease(&file, SIGNAL)?;
         Ok(Self(file))
     }
 
-    /// Reports whether a process waits for the lease, or the kernel has taken it away.
+    /// Returns `true` if a process waits for the lease, or if the kernel has removed it.
     pub(crate) fn is_breaking(&self) -> bool {
         !sys::holds_lease(&self.0)
     }
@@ -40,7 +40,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // An error means that the kernel has taken the lease away already.
+        // An error means that the kernel has already removed the lease.
         let _ = sys::release_lease(&self.0);
     }
 }
@@ -61,7 +61,7 @@ mod tests {
         assert!(!lease.is_breaking());
         File::open(&path).unwrap();
         assert!(!lease.is_breaking());
-        // A writer that does not want to wait gets an error instead.
+        // With `NONBLOCK`, a writer gets an error instead of waiting.
         let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap();
         let at_once = || OpenOptions::new().write(true).custom_flags(flags).open(&path);
         assert_eq!(at_once().unwrap_err().kind(), io::ErrorKind::WouldBlock);

@@ -1,14 +1,16 @@
-//! Pages of base images that the kernel sends without a copy.
+//! Sends pages of base images without copying them, while a lease protects the files from writers.
 //!
-//! A plain write to a socket copies the bytes. The kernel can instead take the pages of a file through a pipe, which
-//! takes half of the CPU time or less. But pages that wait in a socket still belong to the file: if a process wrote to
-//! the file, the bytes on their way would change undetected. So pages are lent only while the server holds a
-//! [lease](super::lease) of the file. A process that opens the file for writing then waits, while the server closes the
-//! connections that have not sent all of their pages. After that, the server copies the bytes. A file that cannot be
-//! leased is always copied.
+//! A plain write to a socket copies the bytes. Instead, the kernel can move the pages of a file through a pipe, which
+//! takes half of the CPU time or less. But pages in a socket still belong to the file. If a process wrote to the file,
+//! the bytes in the socket would change, and nothing would detect it.
 //!
-//! The descriptor and the lease of a file belong to its [`LendableFile`] and to the connections that have its pages.
-//! When the base image is dropped, these connections are woken to return the pages that their clients have received.
+//! So the server lends pages to a connection only while it holds a [lease](super::lease) of the file. A process that
+//! opens the file for writing then has to wait. In this time, the server closes the connections that still have unsent
+//! pages. Afterwards, it copies the bytes of this file. A file that cannot be leased is always copied.
+//!
+//! A [`LendableFile`] and the connections that borrow its pages share the descriptor and the lease of the file. When
+//! the base image is dropped, these connections are woken, so that they return the pages that their clients have
+//! received.
 
 use std::fs::{self, File};
 use std::io;
@@ -27,14 +29,14 @@ use super::lease::{Lease, SIGNAL};
 const RETRY_DELAY: Duration = Duration::from_secs(30);
 /// The interval between checks for pages that connections have not returned.
 const CHECK_INTERVAL: Duration = Duration::from_millis(5);
-/// The time after which the lease is given back even if pages are not returned. The kernel takes it away after 45
-/// seconds.
+/// The time after which the lease is returned to the kernel even if connections still have pages. It must be less than
+/// 45 seconds, when the kernel removes the lease.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The time that clients on this machine have to read the bytes that were sent to them: the way to them has no copy
-/// either, and the server cannot see when they have read the bytes.
+/// The time for clients on the same machine to read bytes from their sockets. These sockets share the pages too, and
+/// the server cannot see when a client has read the bytes.
 const LOCAL_READ_TIME: Duration = Duration::from_secs(1);
 
-/// The pages that a server lends to its connections. Clones share the state.
+/// The files whose pages a server lends to its connections. Clones share the state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PageLending(Arc<LendingState>);
 
@@ -44,38 +46,35 @@ struct LendingState {
     is_watched: OnceLock<bool>,
 }
 
-/// The state of a file's lease.
 #[derive(Debug)]
 enum LeaseState {
     Leased(Weak<LentFile>),
     Refused(Instant),
 }
 
-/// A file whose pages may be lent. It keeps its leases between two connections.
+/// A file whose pages the server may lend. It keeps the lease while no connection uses it.
 #[derive(Debug)]
 pub(crate) struct LendableFile {
     file: Arc<File>,
-    /// The leases: one, unless several servers use the file.
+    /// The leased handles. More than one only if several servers use the file.
     lent: Mutex<Vec<Arc<LentFile>>>,
 }
 
-/// A leased file whose pages are lent.
 #[derive(Debug)]
 struct LentFile {
     file: Arc<File>,
-    /// `None` after the pages were returned.
+    /// `None` after the lease was returned to the kernel.
     lease: Mutex<Option<Lease>>,
-    /// The path of the file, for the log.
     name: String,
     is_recalled: AtomicBool,
-    /// Whether only connections that have sent its pages still use the file.
+    /// Whether the base image was dropped, so that only connections with unacknowledged pages still use the file.
     is_unused: AtomicBool,
-    /// The connections that have pages, and the wakers of their tasks.
+    /// The connections that borrow pages, by number, with the wakers of their tasks.
     borrowers: Mutex<Vec<(u64, Waker)>>,
     next: AtomicU64,
 }
 
-/// The right of a connection to send pages of a file. Dropping it returns them.
+/// The right of a connection to send pages of a file. Drop ends it.
 #[derive(Debug)]
 pub(crate) struct LentPages {
     lent: Arc<LentFile>,
@@ -83,8 +82,8 @@ pub(crate) struct LentPages {
 }
 
 impl PageLending {
-    /// Lends pages of a file to a connection, whose task is woken when they are recalled. Returns `None` if the bytes
-    /// have to be copied.
+    /// Lends pages of a file to a connection. `waker` wakes the task of the connection when the pages are recalled.
+    /// Returns `None` if the bytes must be copied.
     pub(crate) fn borrow(&self, file: &LendableFile, waker: &Waker) -> Option<LentPages> {
         let lent = self.lent_file(file)?;
         let number = lent.next.fetch_add(1, Ordering::Relaxed);
@@ -95,8 +94,8 @@ impl PageLending {
     fn lent_file(&self, lendable: &LendableFile) -> Option<Arc<LentFile>> {
         let file = &lendable.file;
         let mut files = lock_unpoisoned(&self.0.files);
-        let known = files.iter().find(|(known, _)| known.as_ptr() == Arc::as_ptr(file));
-        match known.map(|(_, state)| state) {
+        let entry = files.iter().find(|(entry, _)| entry.as_ptr() == Arc::as_ptr(file));
+        match entry.map(|(_, state)| state) {
             Some(LeaseState::Leased(lent)) if lent.strong_count() > 0 => return lent.upgrade(),
             Some(LeaseState::Refused(until)) if Instant::now() < *until => return None,
             _ => {}
@@ -107,13 +106,13 @@ impl PageLending {
             Some(lent) => LeaseState::Leased(lendable.keep_lease(lent)),
             None => LeaseState::Refused(Instant::now() + RETRY_DELAY),
         };
-        files.retain(|(known, _)| known.as_ptr() != Arc::as_ptr(file) && known.strong_count() > 0);
+        files.retain(|(entry, _)| entry.as_ptr() != Arc::as_ptr(file) && entry.strong_count() > 0);
         files.push((Arc::downgrade(file), state));
         lent
     }
 
-    /// Starts the task that checks all leases whenever the kernel signals a waiting writer. It ends with this
-    /// `PageLending`.
+    /// Starts a task that checks all leases whenever the kernel signals a waiting writer. The task ends when this
+    /// `PageLending` is dropped.
     fn start_watching(&self) -> io::Result<()> {
         let signals = signal(SignalKind::from_raw(SIGNAL))?;
         tokio::spawn(watch_leases(Arc::downgrade(&self.0), signals));
@@ -121,10 +120,10 @@ impl PageLending {
     }
 }
 
-async fn watch_leases(parts: Weak<LendingState>, mut signals: Signal) {
+async fn watch_leases(lending: Weak<LendingState>, mut signals: Signal) {
     while signals.recv().await.is_some() {
-        let Some(parts) = parts.upgrade() else { return };
-        for (_, state) in lock_unpoisoned(&parts.files).iter_mut() {
+        let Some(lending) = lending.upgrade() else { return };
+        for (_, state) in lock_unpoisoned(&lending.files).iter_mut() {
             if let LeaseState::Leased(lent) = state
                 && let Some(lent) = lent.upgrade()
                 && lock_unpoisoned(&lent.lease).as_ref().is_some_and(Lease::is_breaking)
@@ -145,7 +144,7 @@ impl LendableFile {
         &self.file
     }
 
-    /// Keeps a lease as long as the file is used, unless it is recalled earlier.
+    /// Keeps a lease until the file is dropped or the lease is recalled.
     fn keep_lease(&self, lent: &Arc<LentFile>) -> Weak<LentFile> {
         let mut leases = lock_unpoisoned(&self.lent);
         leases.retain(|lent| !lent.is_recalled.load(Ordering::SeqCst));
@@ -155,7 +154,7 @@ impl LendableFile {
 }
 
 impl Drop for LendableFile {
-    /// Wakes the connections that have pages, so that they return those that were sent.
+    /// Wakes the connections that borrow pages. They return the pages that their clients have acknowledged.
     fn drop(&mut self) {
         for lent in self.lent.get_mut().unwrap_or_else(PoisonError::into_inner) {
             lent.is_unused.store(true, Ordering::SeqCst);
@@ -184,9 +183,9 @@ impl LentFile {
         lock_unpoisoned(&self.borrowers).iter().for_each(|(_, waker)| waker.wake_by_ref());
     }
 
-    /// Recalls all pages, and gives the lease back.
+    /// Recalls all pages, then returns the lease to the kernel.
     async fn end_lease(self: Arc<Self>) {
-        let begun = Instant::now();
+        let start = Instant::now();
         self.is_recalled.store(true, Ordering::SeqCst);
         let connections = lock_unpoisoned(&self.borrowers).len();
         tracing::warn!(
@@ -195,7 +194,7 @@ impl LentFile {
             "base image opened for writing, draining zero-copy connections"
         );
         self.wake_borrowers();
-        while !lock_unpoisoned(&self.borrowers).is_empty() && begun.elapsed() < PATIENCE {
+        while !lock_unpoisoned(&self.borrowers).is_empty() && start.elapsed() < PATIENCE {
             sleep(CHECK_INTERVAL).await;
         }
         if connections > 0 {
@@ -206,22 +205,21 @@ impl LentFile {
 }
 
 impl LentPages {
-    /// Reports whether the pages are of `file`.
+    /// Returns `true` if the pages belong to `lendable`.
     pub(crate) fn belong_to(&self, lendable: &LendableFile) -> bool {
         Arc::ptr_eq(&self.lent.file, &lendable.file)
     }
 
-    /// Returns `true` if only connections still use the file: its base image was dropped.
+    /// Returns `true` if the base image was dropped, so that only connections use the file.
     pub(crate) fn is_unused(&self) -> bool {
         self.lent.is_unused.load(Ordering::SeqCst)
     }
 
-    /// Reports whether the pages are recalled.
+    /// Returns `true` if the connection must return the pages because a writer waits.
     pub(crate) fn is_recalled(&self) -> bool {
         self.lent.is_recalled.load(Ordering::SeqCst)
     }
 
-    /// Returns the path of the file, for the log.
     pub(crate) fn file_name(&self) -> &str {
         &self.lent.name
     }

@@ -1,5 +1,5 @@
-//! The files of base images, as the image library opens them and the HTTP server sends them: whether a file is unchanged,
-//! which of its bytes are in memory, and which of its pages connections may send without a copy.
+//! Files of base images, for the image library that opens them and the HTTP server that sends them. This module checks
+//! that a file is unchanged, which of its bytes are in memory, and which of its pages can be sent without a copy.
 
 mod base_file;
 mod lease;

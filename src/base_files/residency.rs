@@ -1,9 +1,10 @@
-//! Which bytes of a file are in memory, found out without waiting for those that are not.
+//! Finds out which bytes of a file are in memory, without waiting for the disk.
 //!
-//! A `write` of mapped bytes waits for pages that are on disk, and all other connections of the thread wait with it.
-//! [`ResidentPages::residency`] asks before: it reads one byte of every 64 KiB with `RWF_NOWAIT`, which fails instead
-//! of waiting. For a whole MiB it asks for all pages at once, if the kernel has `cachestat`. Pages that were found in
-//! memory are remembered for some seconds, so that bytes which many clients read cost one look at a table.
+//! A `write` of mapped bytes blocks while missing pages are read from disk, and with it every other connection of the
+//! thread. So the server calls [`ResidentPages::residency`] first. This function reads one byte of every 64 KiB with
+//! `RWF_NOWAIT`, which fails instead of waiting. For a whole MiB it checks all pages in one call, if the kernel
+//! supports `cachestat`. A table remembers pages in memory for a few seconds, so bytes that many clients read cost only
+//! one lookup.
 
 use std::io::{self, IoSliceMut};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,35 +17,35 @@ use isogen::{Error, Extent, Source};
 
 use crate::sys::has_all_pages;
 
-/// The number of bytes that one probe stands for. The kernel reads files ahead by this much or more, and drops pages in
+/// The number of bytes that one probe represents. The kernel reads ahead at least this many bytes, and drops pages in
 /// the units in which it read them.
 const STEP: u64 = 64 << 10;
 const STEP_LEN: usize = 64 << 10;
-/// The steps that share an entry of the table.
+/// The number of steps in one entry of the table.
 const STEPS: u64 = 16;
-/// The most entries of a table, 4 bytes each. Bytes after the first 16 GiB are probed each time.
+/// Maximum number of entries in a table, 4 bytes each. Bytes after the first 16 GiB are probed each time.
 const MAX_ENTRIES: u64 = 1 << 14;
-/// The length of a period. A probe is remembered for one to two periods.
+/// The length of a period. The table remembers a probe for one to two periods.
 const PERIOD_SECS: i64 = 4;
 
-/// Whether reading bytes has to wait for a disk.
+/// Whether reading bytes must wait for a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Residency {
-    /// They are in memory.
+    /// All bytes are in memory.
     InMemory,
-    /// They are on disk, or the file system does not say.
+    /// At least one byte is on disk, or the file system does not support the probe.
     OnDisk,
 }
 
-/// The steps of a file that were found in memory, and when.
+/// The steps of a file that were in memory when last probed, with the period of the probe.
 #[derive(Debug)]
 pub(super) struct ResidentPages {
-    /// One entry for every sixteen steps: the age in the upper 16 bits, and one bit for each step in the lower 16.
+    /// One entry for every sixteen steps: the period in the upper 16 bits, and one bit for each step in the lower 16.
     entries: Box<[AtomicU32]>,
 }
 
 impl ResidentPages {
-    /// Reports whether bytes are in memory. Reads nothing and waits for nothing.
+    /// Finds out whether the bytes of `extent` are in memory. Neither reads them nor waits for the disk.
     ///
     /// # Errors
     ///
@@ -55,28 +56,28 @@ impl ResidentPages {
             return Err(truncated_error(source, source.len()));
         }
         let age = Self::current_age();
-        let mut at = extent.offset();
-        while at < extent.end() {
-            let step = at / STEP;
+        let mut offset = extent.offset();
+        while offset < extent.end() {
+            let step = offset / STEP;
             let end = step.saturating_add(1).saturating_mul(STEP).min(source.len());
             let last = end.min(extent.end()).saturating_sub(1);
             if !self.has_step(step, age) && !self.finds_all_resident((source, extent), step, age)? {
-                // A step that was read from its start may be in memory up to any byte: its last byte speaks for all of
-                // it.
+                // Reads start at the beginning of a step. So if the last byte of a step is in memory, the whole step
+                // is.
                 if probe_byte(source, end.saturating_sub(1))? == Residency::InMemory {
                     self.add_step(step, age);
                 } else if last.saturating_add(1) == end || probe_byte(source, last)? == Residency::OnDisk {
                     return Ok(Residency::OnDisk);
                 }
             }
-            at = end;
+            offset = end;
         }
         Ok(Residency::InMemory)
     }
 
-    /// Reports whether all steps of an entry are in memory, if all of them are asked for and none is known. For fewer
-    /// bytes, probing takes less time: the kernel looks at each page, most of which are not in the caches of the
-    /// processor.
+    /// Returns `true` if all steps of an entry are in memory. Checks this only if `extent` covers all these steps and
+    /// the entry has no recent step. For fewer bytes, single probes take less time: `cachestat` visits each page, and
+    /// most of these pages are not in the CPU caches.
     fn finds_all_resident(
         &self,
         (source, extent): (&Source, Extent),
@@ -89,7 +90,8 @@ impl ResidentPages {
         let is_wanted = extent.offset() <= start && end <= extent.end() && self.is_entry_expired(step, age);
         let Some(file) = source.as_file().filter(|_| is_wanted) else { return Ok(false) };
         let Some(all) = Extent::new(start, end.saturating_sub(start)) else { return Ok(false) };
-        // The kernel reads ahead in order, so pages that are still on their way from the disk are the last ones.
+        // The kernel reads ahead in order. So pages that are being read from the disk are the last ones, and the last
+        // byte decides.
         let is_complete =
             has_all_pages(file, all) && probe_byte(source, end.saturating_sub(1))? == Residency::InMemory;
         if is_complete {
@@ -98,7 +100,7 @@ impl ResidentPages {
         Ok(is_complete)
     }
 
-    /// Brings bytes into memory, with all other bytes of their [steps](STEP). Waits for the disk.
+    /// Reads the bytes of `extent` into memory, with all other bytes of their [steps](STEP). Waits for the disk.
     ///
     /// # Errors
     ///
@@ -121,20 +123,20 @@ impl ResidentPages {
 /// Asks the kernel to read bytes in the background.
 pub(super) fn advise_will_need(source: &Source, extent: Extent) {
     if let Some(file) = source.as_file() {
-        // A hint: if it fails, only time is lost.
+        // This is only a hint. An error costs only time.
         let len = std::num::NonZeroU64::new(extent.len());
         let _ = fadvise(file, extent.offset(), len, Advice::WillNeed);
     }
 }
 
-/// Reports whether the byte at `offset` can be read without waiting.
+/// Finds out whether the byte at `offset` can be read without waiting.
 fn probe_byte(source: &Source, offset: u64) -> io::Result<Residency> {
     let file = source.as_file().ok_or(io::ErrorKind::Unsupported)?;
     let mut byte = [0];
     match preadv2(file, &mut [IoSliceMut::new(&mut byte)], offset, ReadWriteFlags::NOWAIT) {
         Ok(0) => Err(truncated_error(source, offset)),
         Ok(_) => Ok(Residency::InMemory),
-        // Linux before 4.14 and some file systems do not know the flag.
+        // Linux before 4.14 and some file systems do not support the flag.
         Err(Errno::AGAIN | Errno::INTR | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => {
             Ok(Residency::OnDisk)
         }
@@ -142,7 +144,7 @@ fn probe_byte(source: &Source, offset: u64) -> io::Result<Residency> {
     }
 }
 
-/// Returns the error of a file that is shorter than it was when it was opened.
+/// Returns the error for a file that is shorter than when it was opened.
 pub(super) fn truncated_error(source: &Source, offset: u64) -> io::Error {
     let (name, len) = (source.name(), source.len());
     let text = format!("{name}: truncated at byte {offset}, expected {len} bytes");
@@ -150,7 +152,7 @@ pub(super) fn truncated_error(source: &Source, offset: u64) -> io::Error {
 }
 
 impl ResidentPages {
-    /// Returns an empty table for a file of `len` bytes.
+    /// Creates an empty table for a file of `len` bytes.
     pub(super) fn new(len: u64) -> Self {
         let entries = len.div_ceil(STEP * STEPS).min(MAX_ENTRIES);
         let entries = (0..entries).map(|_| AtomicU32::new(0)).collect();
@@ -160,7 +162,7 @@ impl ResidentPages {
     /// Returns the number of the current period.
     #[inline]
     fn current_age() -> u16 {
-        // As of the last clock tick, 1 to 10 ms ago. The exact time takes seven times as long to read.
+        // The coarse clock is 1 to 10 ms late. The exact time takes seven times as long to read.
         age_at(clock_gettime(ClockId::MonotonicCoarse).tv_sec)
     }
 
@@ -173,19 +175,20 @@ impl ResidentPages {
         value & bit != 0 && is_recent(value, age)
     }
 
-    /// Reports whether the entry of a step contains nothing recent.
+    /// Returns `true` if the entry of a step has no recent step.
     fn is_entry_expired(&self, step: u64, age: u16) -> bool {
         self.entry(step).is_some_and(|(entry, _)| !is_recent(entry.load(Ordering::Relaxed), age))
     }
 
-    /// Adds all steps of an entry.
+    /// Records that all steps of an entry are in memory.
     fn add_all_steps(&self, step: u64, age: u16) {
         if let Some((entry, _)) = self.entry(step) {
             entry.store(u32::from(age) << 16 | 0xffff, Ordering::Relaxed);
         }
     }
 
-    /// Adds a step. Two threads that add at once may lose a step, which costs one more probe.
+    /// Records that a step is in memory. If two threads do this concurrently, a step may be lost, which costs one more
+    /// probe.
     fn add_step(&self, step: u64, age: u16) {
         let Some((entry, bit)) = self.entry(step) else {
             return;
@@ -204,17 +207,17 @@ impl ResidentPages {
     }
 }
 
-/// Returns the number of a period. It is never 0 or 1, so that an empty entry is old. It repeats after three days, and
-/// the first three periods of these days have the same number.
+/// Returns the number of a period. It is never 0 or 1, so an empty entry is always expired. The numbers repeat after
+/// three days, and the first three periods of each cycle share the number 2.
 fn age_at(seconds: i64) -> u16 {
     let [low, high, ..] = (seconds / PERIOD_SECS).to_le_bytes();
     u16::from_le_bytes([low, high]).max(2)
 }
 
-/// Reports whether an entry is recent enough.
+/// Returns `true` if the period of an entry is the current or the previous one.
 fn is_recent(entry: u32, age: u16) -> bool {
-    let written = entry >> 16;
-    written == u32::from(age) || written + 1 == u32::from(age)
+    let entry_age = entry >> 16;
+    entry_age == u32::from(age) || entry_age + 1 == u32::from(age)
 }
 
 #[cfg(test)]
@@ -224,7 +227,7 @@ mod tests {
 
     use super::*;
 
-    /// A source and its table.
+    /// A source with its table.
     struct ProbedFile(Source, ResidentPages);
 
     impl ProbedFile {
@@ -269,24 +272,25 @@ mod tests {
         let (file, base) = probed_base(len);
         file.read_exact_at(&mut vec![0; usize::try_from(len).unwrap()], 0).unwrap();
         if !has_all_pages(&file, extent(0, len)) {
-            eprintln!("SKIPPED: this kernel or file system does not tell");
+            eprintln!("SKIPPED: this kernel or file system does not report pages in memory");
             return;
         }
-        let seen = &base.1;
+        let pages = &base.1;
         let finds_all = |offset, len, step| {
-            seen.finds_all_resident((&base.0, extent(offset, len)), step, ResidentPages::current_age())
+            pages
+                .finds_all_resident((&base.0, extent(offset, len)), step, ResidentPages::current_age())
                 .unwrap()
         };
         assert!(
             !finds_all(1, STEPS * STEP, 0) && !finds_all(0, STEPS * STEP - 1, 0),
-            "a part of it is asked for"
+            "requests for a part of the entry"
         );
         assert!(finds_all(0, STEPS * STEP, 3));
-        let known = |step| seen.has_step(step, ResidentPages::current_age());
-        assert!((0..STEPS).all(known) && !known(STEPS));
+        let is_resident = |step| pages.has_step(step, ResidentPages::current_age());
+        assert!((0..STEPS).all(is_resident) && !is_resident(STEPS));
         // The last entry of the file has fewer steps.
         assert_eq!(base.residency(extent(0, len)).unwrap(), Residency::InMemory);
-        assert!((0..STEPS + 4).all(known));
+        assert!((0..STEPS + 4).all(is_resident));
     }
 
     #[test]
@@ -301,46 +305,46 @@ mod tests {
         file.write_all_at(&vec![7; usize::try_from(len).unwrap()], 0).unwrap();
         file.sync_all().unwrap();
         let drop_pages = || fadvise(&file, 0, None, Advice::DontNeed).unwrap();
-        // The kernel keeps pages that are in use at the moment. A source remembers the pages that it has found in
-        // memory.
+        // Try repeatedly, because the kernel keeps pages that are in use. Open a new source each time, because a source
+        // remembers the pages that were in memory.
         let dropped = (0..100).find_map(|_| {
             drop_pages();
             let base = open_probed(file.try_clone().unwrap());
             (base.residency(extent(0, len)).unwrap() == Residency::OnDisk).then_some(base)
         });
-        let base = dropped.expect("pages are not dropped, or not seen to be");
+        let base = dropped.expect("pages were not dropped, or probes still find them");
         base.read_ahead(extent(0, len)).unwrap();
         assert_eq!(base.residency(extent(0, len)).unwrap(), Residency::InMemory);
-        // The table remembers the pages, and does not probe them again for a while.
+        // The table remembers the pages, and does not probe them again for a few seconds.
         drop_pages();
         assert_eq!(base.residency(extent(0, len)).unwrap(), Residency::InMemory);
     }
 
     #[test]
     fn each_step_is_remembered_separately() {
-        let seen = ResidentPages::new(STEP * 20);
+        let pages = ResidentPages::new(STEP * 20);
         let age = ResidentPages::current_age();
         for step in [0, 15, 16] {
-            assert!(!seen.has_step(step, age));
-            seen.add_step(step, age);
+            assert!(!pages.has_step(step, age));
+            pages.add_step(step, age);
         }
-        assert!(seen.has_step(0, age) && seen.has_step(15, age) && seen.has_step(16, age));
-        assert!(!seen.has_step(1, age) && !seen.has_step(17, age));
-        assert!(!seen.is_entry_expired(1, age) && !seen.is_entry_expired(17, age));
-        seen.add_all_steps(17, age);
-        assert!((16..20).all(|step| seen.has_step(step, age)) && !seen.has_step(1, age));
-        // A step after the end of the table is never remembered.
-        seen.add_step(100, age);
-        assert!(!seen.has_step(100, age));
+        assert!(pages.has_step(0, age) && pages.has_step(15, age) && pages.has_step(16, age));
+        assert!(!pages.has_step(1, age) && !pages.has_step(17, age));
+        assert!(!pages.is_entry_expired(1, age) && !pages.is_entry_expired(17, age));
+        pages.add_all_steps(17, age);
+        assert!((16..20).all(|step| pages.has_step(step, age)) && !pages.has_step(1, age));
+        // A step beyond the end of the table is never remembered.
+        pages.add_step(100, age);
+        assert!(!pages.has_step(100, age));
     }
 
     #[test]
     fn remembered_steps_expire() {
-        let seen = ResidentPages::new(STEP);
-        seen.add_step(0, 7);
-        assert!(seen.has_step(0, 7) && seen.has_step(0, 8));
-        assert!(!seen.has_step(0, 9) && !seen.has_step(0, 6));
-        assert!(seen.is_entry_expired(0, 9) && !seen.is_entry_expired(0, 8));
+        let pages = ResidentPages::new(STEP);
+        pages.add_step(0, 7);
+        assert!(pages.has_step(0, 7) && pages.has_step(0, 8));
+        assert!(!pages.has_step(0, 9) && !pages.has_step(0, 6));
+        assert!(pages.is_entry_expired(0, 9) && !pages.is_entry_expired(0, 8));
     }
 
     #[test]

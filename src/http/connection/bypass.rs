@@ -1,16 +1,19 @@
-//! The fast path: answers to ranges of known images, without hyper.
+//! The fast path: responses to range requests for recently used images, without hyper.
 //!
 //! A machine reads its image in thousands of short ranges. For each of them, most of the server's own work is to parse
-//! the request and to write the response head. A [`RangeBypass`] is the stream that hyper reads from. It looks at the
-//! received bytes first. A plain request for one range of an image that was requested within the last half second is
-//! answered here, and hyper never sees it. The bypass passes all other bytes to hyper unchanged.
+//! the request and to write the response head. A [`RangeBypass`] is the stream that hyper reads from, and it inspects
+//! the received bytes first. If they are a plain request for one range of an image that a client requested within the
+//! last half second, the bypass sends the response itself, and hyper never receives the request. The bypass passes all
+//! other bytes to hyper unchanged.
 //!
-//! The answers are the same bytes as hyper's, except for the time (`tests/images/fast_path.rs`). `--fast-path off`
-//! passes every request to hyper, which then answers from the same cache. Then a range of 2 KiB takes 25,865
-//! instructions instead of 11,839, and 17 system calls instead of 15, with the client's part
-//! (`.ci/instructions connection-image-2KiB connection-2KiB-hyper`). On 32 connections: ratios of the rate to the
-//! better nginx, medians of nine rounds, beside the promise in SPECIFICATION.md, and the server's CPU time with the
-//! fast path divided by that without (lowest and highest round):
+//! The responses are byte for byte the same as hyper's, except for the time (`tests/images/fast_path.rs`).
+//! `--fast-path off` passes every request to hyper, which then responds from the same cache. A range of 2 KiB then
+//! takes 25,865 instructions instead of 11,839, and 17 system calls instead of 15, including the client's part
+//! (`.ci/instructions connection-image-2KiB connection-2KiB-hyper`).
+//!
+//! The table compares both modes on 32 connections. A rate is the ratio to the rate of the better nginx, as the median
+//! of nine rounds. The promise is the ratio in SPECIFICATION.md. The last column is the server's CPU time with the fast
+//! path divided by the CPU time without it (lowest and highest round):
 //!
 //! | range | rate, on | rate, off | promise | CPU time, on to off |
 //! |---|---|---|---|---|
@@ -21,14 +24,14 @@
 //! | 16 KiB, TLS | 1.20 | 1.11 | 1.25 | 0.90 (0.81 to 1.02) |
 //! | 64 KiB, TLS | 1.34 | 0.93 | 1.3 | 0.85 (0.63 to 1.13) |
 //!
-//! `bench-http --rounds 9 --seconds 0.5 --only k-32 --without-fast-path`, TCP with `reno`, on two cores under a load of
-//! 8 to 10 from other programs. Single rounds differ by much; only the CPU time of plain ranges is lower in every
-//! round. 2 KiB with TLS is the row that holds with the fast path and fails without it in both runs. 16 KiB with TLS
-//! failed with it too.
+//! Command: `bench-http --rounds 9 --seconds 0.5 --only k-32 --without-fast-path`, TCP with `reno`, on two cores under
+//! a load of 8 to 10 from other programs. Single rounds differ considerably. Only the CPU time of plain ranges is lower
+//! in every round. The row "2 KiB, TLS" keeps its promise with the fast path and breaks it without, in both runs. The
+//! row "16 KiB, TLS" breaks its promise in both modes.
 //!
-//! The bypass and hyper must not both hold parts of one request. So the bypass answers only while hyper has no
-//! unanswered request and no incomplete one. After hyper has received anything but one complete request at a time, the
-//! bypass stays out of the way for the rest of the connection.
+//! The bypass and hyper must not each receive a part of the same request. So the bypass sends responses only while
+//! hyper has no request in progress, complete or incomplete. Once hyper has received anything except one complete
+//! request at a time, the bypass does nothing for the rest of the connection.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -43,51 +46,53 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::host_header;
 use crate::http::zerocopy::ConnectionProgress;
 
-/// The most headers of a request that is answered here. Only browsers send more, and they send few requests.
+/// Maximum number of headers in a request that the bypass handles. Only browsers send more, and they send few requests.
 const MAX_HEADERS: usize = 24;
-/// Headers that do not change the response for an image. A request with any other header is hyper's.
+/// Headers that do not change the response for an image. A request with any other header is passed to hyper.
 const IGNORED: [&str; 6] =
     ["user-agent", "accept", "accept-encoding", "accept-language", "cache-control", "pragma"];
 
-/// A stream that answers known ranges before hyper sees them.
+/// A stream that responds to range requests for cached images and passes all other bytes to hyper.
 pub(super) struct RangeBypass<S, A, B> {
     stream: S,
-    /// Takes a URL and the value of `Range`. If both are known, it writes the response head and returns the body.
+    /// Called with a URL and the value of `Range`. If the image is cached, writes the response head and returns the
+    /// body.
     answer: A,
     progress: ConnectionProgress,
     hyper: HyperState,
-    /// The unsent part of a response: of its head, of the current frame of its body, and all other frames.
+    /// The unsent parts of a response: its head, the current frame of its body (`bytes`), and all later frames
+    /// (`body`).
     head: Vec<u8>,
     bytes: Bytes,
     body: Option<B>,
 }
 
-/// Whether a server answers ranges of known images on the socket.
+/// Whether [`RangeBypass`] responds to requests, or passes all of them to hyper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http) enum FastPathSwitch {
     On,
-    /// hyper gets every request.
+    /// hyper receives every request.
     Off,
 }
 
-/// What hyper holds of the client's requests.
+/// The requests that hyper has received from the client and not finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HyperState {
     Idle,
-    /// One complete request, whose response is not sent yet.
+    /// One complete request whose response is not yet sent.
     OneRequest,
-    /// Possibly a part of a request, or several requests.
+    /// Possibly an incomplete request, or several requests.
     Unknown,
 }
 
-/// The bytes of one read.
+/// What the bytes of one read contain.
 #[derive(Debug, PartialEq, Eq)]
 enum ReceivedBytes<'a> {
-    /// One complete GET request for this URL and this `Range`, without anything else that changes the response.
+    /// One complete GET request, with its URL and the value of `Range`. Nothing else in it changes the response.
     Range(&'a str, &'a [u8]),
-    /// Another complete request without a body.
+    /// A complete request without a body, of any other kind.
     Request,
-    /// Anything else.
+    /// Anything else: an incomplete request, several requests, or a request with a body.
     Other,
 }
 
@@ -139,7 +144,8 @@ where
         Self { stream, answer, progress, hyper, head: Vec::new(), bytes: Bytes::new(), body: None }
     }
 
-    /// Starts a response to the received bytes. Returns `false` if they are for hyper.
+    /// Starts a response if the received bytes are a request for a cached range. Otherwise returns `false`, and the
+    /// bytes go to hyper.
     fn start_response(&mut self, bytes: &[u8]) -> bool {
         if self.hyper != HyperState::Idle {
             self.hyper = HyperState::Unknown;
@@ -157,18 +163,18 @@ where
         self.body.is_some()
     }
 
-    /// Sends the rest of the response.
+    /// Sends the rest of the response, if one is in progress.
     fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(body) = &mut self.body else { return Poll::Ready(Ok(())) };
         while !(self.head.is_empty() && self.bytes.is_empty() && body.is_end_stream()) {
             if self.bytes.is_empty() && !body.is_end_stream() {
                 let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(context) else {
-                    // The client must not wait for written bytes until the next frame is ready.
+                    // Flush the bytes written so far: the client must not wait for them until the next frame is ready.
                     ready!(Pin::new(&mut self.stream).poll_flush(context))?;
                     return Poll::Pending;
                 };
                 let bytes = frame.transpose()?.and_then(|frame| frame.into_data().ok());
-                // The head has announced more bytes.
+                // A missing frame is an error, because the head has announced more bytes.
                 self.bytes = bytes.ok_or(io::ErrorKind::UnexpectedEof)?;
             }
             let slices = [IoSlice::new(&self.head), IoSlice::new(&self.bytes)];
@@ -235,7 +241,7 @@ where
         self.stream.is_write_vectored()
     }
 
-    /// hyper flushes when it has nothing left to send. If it has the whole body too, the response is complete.
+    /// hyper flushes when it has nothing left to send. If the response body is also complete, so is the response.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         ready!(Pin::new(&mut this.stream).poll_flush(context))?;
@@ -245,7 +251,8 @@ where
         Poll::Ready(Ok(()))
     }
 
-    /// hyper considers the connection idle while the bypass answers, and may shut it down in the middle of a response.
+    /// hyper considers the connection idle during a response of the bypass, and may shut it down. Finish the response
+    /// first.
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         ready!(this.poll_send(context))?;
@@ -274,13 +281,13 @@ mod tests {
     use super::super::tracked_body::TrackedBody;
     use super::*;
 
-    /// A request that the bypass answers.
+    /// A request that the bypass handles.
     const KNOWN: &str = "GET /known HTTP/1.1\r\nHost: a\r\nRange: bytes=1-2\r\n\r\n";
-    /// The same request with a header that makes it hyper's.
-    const JUDGED: &str = "GET /known HTTP/1.1\r\nHost: a\r\nRange: bytes=1-2\r\nX-Else: b\r\n\r\n";
+    /// The same request with a header that the bypass does not ignore, so hyper handles it.
+    const WITH_HEADER: &str = "GET /known HTTP/1.1\r\nHost: a\r\nRange: bytes=1-2\r\nX-Else: b\r\n\r\n";
     const SLOW: &str = "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n";
 
-    /// A body whose frames wait for a permit each.
+    /// A body that needs one permit for each frame.
     struct GatedFrames {
         left: Vec<&'static str>,
         permits: Arc<Semaphore>,
@@ -325,12 +332,11 @@ mod tests {
         }
     }
 
-    /// A connection to a service that answers every request with two frames.
+    /// A connection to a service that responds to every request with two frames.
     struct TwoFrameConnection {
         client: DuplexStream,
-        /// The URLs of the requests that hyper received.
         received: Arc<Mutex<Vec<String>>>,
-        /// Permits for the frames of the bypass and of hyper's service.
+        /// Permits for the frames of the bypass, and for the frames of hyper's service.
         permits: [Arc<Semaphore>; 2],
         end: Arc<Semaphore>,
         task: JoinHandle<()>,
@@ -378,7 +384,7 @@ mod tests {
     }
 
     impl TwoFrameConnection {
-        /// Sends pieces one by one, and lets the server read each. Stops if the server has closed the connection.
+        /// Sends each piece, and waits until the server has read it. Stops if the server has closed the connection.
         async fn send_pieces(&mut self, pieces: &[impl AsRef<[u8]>]) {
             for piece in pieces {
                 if self.client.write_all(piece.as_ref()).await.is_err() {
@@ -390,7 +396,7 @@ mod tests {
             }
         }
 
-        /// All bytes up to the end of the connection, and the URLs that hyper received.
+        /// Returns all bytes up to the end of the connection, and the URLs of the requests that hyper received.
         async fn read_to_end(mut self) -> (String, Vec<String>) {
             let _ = self.client.shutdown().await;
             let mut text = String::new();
@@ -402,7 +408,7 @@ mod tests {
         }
     }
 
-    /// The responses of hyper alone and with a bypass, and the URLs that hyper received in the second case.
+    /// Returns the response bytes without and with a bypass, and the URLs that hyper received with the bypass.
     async fn responses_without_and_with_bypass(pieces: &[impl AsRef<[u8]>]) -> (Vec<String>, Vec<String>) {
         let mut texts = Vec::new();
         let mut received = Vec::new();
@@ -419,7 +425,7 @@ mod tests {
     #[tokio::test]
     async fn cached_ranges_do_not_reach_hyper() {
         let (texts, received) =
-            responses_without_and_with_bypass(&[KNOWN, KNOWN, SLOW, KNOWN, JUDGED, KNOWN]).await;
+            responses_without_and_with_bypass(&[KNOWN, KNOWN, SLOW, KNOWN, WITH_HEADER, KNOWN]).await;
         assert_eq!(texts[0], texts[1]);
         assert_eq!(texts[1].matches("206 Partial").count(), 5);
         assert_eq!(received, ["/slow", "/known"]);
@@ -450,8 +456,9 @@ mod tests {
     #[tokio::test]
     async fn every_request_reaches_hyper_if_the_fast_path_is_off() {
         let (mut client, stream) = duplex(1 << 10);
-        let answer =
-            |_: (&str, &[u8]), _: &mut Vec<u8>| -> Option<GatedFrames> { panic!("answered by the bypass") };
+        let answer = |_: (&str, &[u8]), _: &mut Vec<u8>| -> Option<GatedFrames> {
+            panic!("the bypass handled the request")
+        };
         let progress = ConnectionProgress::new();
         let mut bypass = RangeBypass::new(stream, FastPathSwitch::Off, answer, progress.clone());
         let mut read = [0; 200];
@@ -469,23 +476,23 @@ mod tests {
         let (texts, received) = responses_without_and_with_bypass(&[KNOWN, head, tail, KNOWN]).await;
         assert_eq!(texts[0], texts[1]);
         assert_eq!(received, ["/known", "/known"]);
-        // Two requests at once.
+        // Two requests in one read.
         let (texts, received) = responses_without_and_with_bypass(&[&*KNOWN.repeat(2), KNOWN]).await;
         assert_eq!(texts[0], texts[1]);
         assert_eq!(received, ["/known"; 3]);
     }
 
-    /// Bytes that look like a request may be the value of a header, or a body.
+    /// Bytes that look like a request may be part of a header or of a body.
     #[tokio::test]
-    async fn requests_inside_headers_and_bodies_are_not_answered() {
-        for begun in [
+    async fn requests_inside_headers_and_bodies_are_ignored() {
+        for start in [
             "GET /other HTTP/1.1\r\nHost: a\r\nX-Text: ",
             "POST /other HTTP/1.1\r\nHost: a\r\nContent-Length: 56\r\n\r\n",
             "POST /other HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
         ] {
-            let (texts, received) = responses_without_and_with_bypass(&[KNOWN, begun, KNOWN]).await;
-            assert_eq!(texts[0], texts[1], "{begun}");
-            assert_eq!(received.first().map(String::as_str), Some("/other"), "{begun}");
+            let (texts, received) = responses_without_and_with_bypass(&[KNOWN, start, KNOWN]).await;
+            assert_eq!(texts[0], texts[1], "{start}");
+            assert_eq!(received.first().map(String::as_str), Some("/other"), "{start}");
         }
     }
 
@@ -502,7 +509,7 @@ mod tests {
         assert_eq!(received, ["/slow"]);
     }
 
-    /// hyper does not read before it has sent a response today, but it may.
+    /// Today, hyper does not read while it sends a response, but a later version may.
     #[tokio::test]
     async fn request_during_a_response_is_passed_to_hyper() {
         for is_sent in [false, true] {
@@ -532,7 +539,7 @@ mod tests {
         }
     }
 
-    /// hyper considers this connection idle.
+    /// The bypass is sending a response, so hyper considers this connection idle.
     #[tokio::test]
     async fn response_is_finished_when_the_service_ends() {
         let mut served = serve_two_frames(&["B", "A"], true, 1 << 20);
@@ -547,7 +554,7 @@ mod tests {
         assert!(received.is_empty());
     }
 
-    /// A stream may keep written bytes until it is flushed.
+    /// A buffered stream may keep written bytes until the next flush.
     #[tokio::test]
     async fn written_bytes_do_not_wait_for_the_next_frame() {
         let (mut client, stream) = duplex(1 << 10);
@@ -563,9 +570,9 @@ mod tests {
         let mut reading = pin!(bypass.read(&mut read));
         for text in ["HEADA", "B"] {
             assert!(reading.as_mut().now_or_never().is_none());
-            let mut sent = vec![0; text.len()];
-            client.read_exact(&mut sent).now_or_never().unwrap().unwrap();
-            assert_eq!(sent, text.as_bytes());
+            let mut received = vec![0; text.len()];
+            client.read_exact(&mut received).now_or_never().unwrap().unwrap();
+            assert_eq!(received, text.as_bytes());
             permits.add_permits(1);
         }
     }
@@ -590,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn bypass_answers_only_plain_range_requests() {
+    fn bypass_handles_only_plain_range_requests() {
         let with = |lines: &str| format!("GET /a?b=c HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
         for lines in [
             "Range: bytes=0-1\r\n",
@@ -645,10 +652,10 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
 
-        /// For all bytes, whole or broken, and in any pieces, the client gets the bytes that hyper alone would have
-        /// sent.
+        /// Sends valid or corrupted requests, split anywhere. The client must receive the same bytes as from hyper
+        /// alone.
         #[test]
-        fn bypass_responses_equal_those_of_hyper(
+        fn bypass_sends_the_same_bytes_as_hyper(
             requests in proptest::collection::vec(0..7_usize, 1..8),
             cuts in proptest::collection::vec(0..400_usize, 0..6),
             are_apart in any::<bool>(),
@@ -657,7 +664,7 @@ mod tests {
             let kinds = [
                 KNOWN,
                 KNOWN,
-                JUDGED,
+                WITH_HEADER,
                 SLOW,
                 "HEAD /known HTTP/1.1\r\nHost: a\r\nRange: bytes=1-2\r\n\r\n",
                 "POST /known HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nGET",

@@ -1,12 +1,12 @@
-//! Clients that disconnect before they have their whole response.
+//! Handles clients that disconnect before they have received the whole response.
 //!
-//! hyper drops a request when its connection ends, and the work for it stops. A [`DelayedEnd`] is the stream that hyper
-//! reads from. It passes on a reset at once. The end of the received bytes can also mean that the client sends nothing
-//! more but still waits for the response (`nc -N`), so hyper learns of it only after the response is sent, or when
-//! there was nothing to send for as long as [`PATIENCE`]. This also holds while the reader of a request body waits for
-//! more of it: hyper may have the last bytes already.
+//! hyper drops a request when its connection ends, and then the work for the request stops. A [`DelayedEnd`] is the
+//! stream that hyper reads from. It reports a reset to hyper immediately. The end of the received bytes is ambiguous:
+//! the client may have left, or it may send nothing more but still wait for the response (`nc -N`). So hyper learns of
+//! this end only after the response was sent, or after the server had nothing to send for [`PATIENCE`]. The same
+//! applies while a handler waits for more of a request body, because hyper may already have the last bytes.
 //!
-//! hyper does not read while it holds bytes of the next request, and would not notice that their sender has left. A
+//! hyper does not read while it holds bytes of the next request, so it would not notice that the client has left. A
 //! [`DelayedEnd`] then reads ahead.
 
 use std::io::{self, IoSlice};
@@ -21,27 +21,30 @@ use tokio::time::{Sleep, sleep};
 
 use crate::http::zerocopy::ConnectionProgress;
 
-/// The time that a client that sends nothing more waits for a response to begin or to continue. A program that has
-/// ended looks the same until the server writes.
+/// How long a client that sends nothing more may wait for the next bytes of the response. Such a client cannot be
+/// distinguished from a program that has ended until the server writes.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Maximum number of bytes to read ahead. The end after more bytes is noticed once hyper has taken some of them.
+/// Maximum number of bytes to read ahead. If the client has sent more, its end is noticed after hyper has read some of
+/// them.
 const MAX_AHEAD: usize = 16 << 10;
 
-/// A stream that delays its end while a request is being answered.
+/// A stream that delays its end while a request is in progress.
 pub(super) struct DelayedEnd<S> {
     stream: S,
     progress: ConnectionProgress,
-    /// Whether hyper has flushed since it last wrote. hyper takes an end before the flush for the end of the response.
+    /// Whether hyper has flushed since its last write. If hyper saw the end of the stream before the flush, it would
+    /// end the response early.
     is_flushed: bool,
-    /// Runs while the client has ended its side and there is nothing to send.
+    /// Runs while the client sends nothing more and the server has nothing to send.
     patience: Option<Pin<Box<Sleep>>>,
-    /// The task that waits for the end. After a flush, hyper does not read again without it.
+    /// The task that waits for the end of the stream. It is woken after a flush, because hyper would not read again
+    /// otherwise.
     reader: Option<Waker>,
-    /// Whether hyper waits for bytes.
+    /// Whether hyper waits for received bytes.
     is_reading: bool,
-    /// The bytes that were read ahead.
+    /// The bytes read ahead.
     ahead: BytesMut,
-    /// Whether nothing follows these bytes.
+    /// Whether the stream has ended after the bytes in `ahead`.
     has_ended: bool,
 }
 
@@ -59,7 +62,7 @@ impl<S> DelayedEnd<S> {
         }
     }
 
-    /// Waits before hyper learns that the client sends nothing more.
+    /// Waits until hyper may learn that the client sends nothing more.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if self.is_flushed && !self.progress.is_responding() {
             return Poll::Ready(());
@@ -86,8 +89,8 @@ impl<S> DelayedEnd<S> {
 }
 
 impl<S: AsyncRead + Unpin> DelayedEnd<S> {
-    /// Reads ahead while a request is being answered and hyper does not read. Returns an error if the client has reset
-    /// the connection, or has sent nothing more for as long as it is waited for.
+    /// Reads ahead while a request is in progress and hyper does not read. Returns an error if the client has reset the
+    /// connection, or if the stream has ended and [`PATIENCE`] is over.
     fn poll_ahead(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         while !self.has_ended && self.ahead.len() < MAX_AHEAD {
             let mut bytes = [MaybeUninit::uninit(); 4096];
@@ -190,7 +193,6 @@ mod tests {
     use inventory::api::ApiError;
     use inventory::in_background;
 
-    /// Works until it is cancelled.
     fn work_until_cancelled(cancel: &Cancel, report: &Sender<&'static str>) -> Result<(), ApiError> {
         report.blocking_send("begun").unwrap();
         while !cancel.is_cancelled() {
@@ -200,7 +202,7 @@ mod tests {
         Ok(())
     }
 
-    /// Reports that a response was dropped.
+    /// Reports "ended" when a response is dropped.
     struct ReportOnDrop(Sender<&'static str>);
 
     impl Drop for ReportOnDrop {
@@ -209,12 +211,12 @@ mod tests {
         }
     }
 
-    /// Returns the next report of the server. The bound is far above [`PATIENCE`].
+    /// Returns the next report of the server. The timeout is far above [`PATIENCE`].
     async fn next_report(reports: &mut Receiver<&'static str>) -> Option<&'static str> {
-        tokio::time::timeout(PATIENCE * 15, reports.recv()).await.expect("the server reports nothing")
+        tokio::time::timeout(PATIENCE * 15, reports.recv()).await.expect("no report from the server")
     }
 
-    /// Requests work in the background. Returns the client and the reports of the server: `begun`, then `ended`.
+    /// Sends a request and returns its client, with the reports of the server: `begun`, then `ended`.
     async fn request_work(path: &str) -> (TcpStream, Receiver<&'static str>) {
         let (report, reports) = channel(2);
         let works = {
@@ -261,7 +263,7 @@ mod tests {
         assert_eq!(next_report(&mut reports).await, Some("ended"));
     }
 
-    /// hyper holds bytes of the second request, and does not read.
+    /// hyper holds bytes of the second request, and therefore does not read.
     #[tokio::test]
     async fn work_stops_when_a_client_with_two_requests_leaves() {
         for (second, is_reset) in [("GET /soon", false), ("GET /soon", true), ("x", false), ("x", true)] {
@@ -277,8 +279,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn requests_after_a_waiting_one_are_answered_in_full() {
-        /// More than are read ahead.
+    async fn requests_behind_a_pending_one_get_complete_responses() {
+        /// Enough requests to exceed [`MAX_AHEAD`].
         const MORE: usize = 1000;
         let (mut client, mut reports) =
             request_work("/soon HTTP/1.1\r\nhost: localhost\r\n\r\nGET /soon").await;
@@ -335,7 +337,7 @@ mod tests {
         assert_eq!(next_report(&mut reports).await, Some("ended"));
     }
 
-    /// A client that has ended its side.
+    /// A client that sends nothing more.
     struct EndedClient;
 
     impl AsyncRead for EndedClient {
@@ -358,7 +360,6 @@ mod tests {
         }
     }
 
-    /// Whether a task was woken.
     #[derive(Default)]
     struct WakeFlag(AtomicBool);
 
@@ -378,7 +379,7 @@ mod tests {
             let mut context = Context::from_waker(&task);
             Pin::new(client).poll_read(&mut context, &mut ReadBuf::new(&mut [0])).is_ready()
         };
-        // No request, or a part of its head.
+        // Without a request, or with an incomplete head.
         assert!(has_ended(&mut client));
         for _ in 0..2 {
             progress.record_request();

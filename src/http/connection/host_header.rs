@@ -1,9 +1,10 @@
-//! The `Host` of a request (RFC 9112, 3.2).
+//! Checks of the `Host` header (RFC 9112, 3.2).
 
 use axum::http::uri::Authority;
 use axum::http::{Request, Version, header};
 
-/// Returns the fault of the `Host` header, if it has one. The server answers such a request with 400.
+/// Returns what is wrong with the `Host` header, or `None` if it is valid. The server responds to an invalid one with
+/// 400.
 pub(super) fn host_fault<B>(request: &Request<B>) -> Option<&'static str> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     match (hosts.next(), hosts.next()) {
@@ -15,13 +16,13 @@ pub(super) fn host_fault<B>(request: &Request<B>) -> Option<&'static str> {
     }
 }
 
-/// An empty value is valid: a client sends it for a URL without a host.
+/// Returns `true` if the value is a valid host. An empty value is valid: a client sends it for a URL without a host.
 fn is_valid_host(value: &[u8]) -> bool {
     is_plain_host(value) || value.is_empty() || is_valid_authority(value)
 }
 
 fn is_valid_authority(value: &[u8]) -> bool {
-    // `Authority` accepts any text after an IPv6 address.
+    // `Authority` accepts any text after an IPv6 address, so check the port here.
     let port = match value.iter().rposition(|byte| *byte == b']') {
         Some(end) => value.get(end + 1..).unwrap_or_default(),
         None => b"",
@@ -31,8 +32,8 @@ fn is_valid_authority(value: &[u8]) -> bool {
     is_port && !value.contains(&b'@') && Authority::try_from(value).is_ok()
 }
 
-/// Reports whether the value is a host name or an IPv4 address, with or without a port. Such a value needs no further
-/// check.
+/// Returns `true` if the value is a host name or an IPv4 address, with or without a port. Such a value needs no further
+/// checks.
 pub(super) fn is_plain_host(value: &[u8]) -> bool {
     let mut parts = value.split(|byte| *byte == b':');
     let (name, port, more) = (parts.next().unwrap_or_default(), parts.next(), parts.next());

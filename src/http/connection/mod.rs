@@ -1,8 +1,8 @@
-//! HTTP/1.1 on one connection, from the TLS handshake to the last response.
+//! One HTTP/1.1 connection, from the TLS handshake to the last response.
 //!
-//! hyper reads requests and writes responses. The layers around it are, from the socket up: pages instead of copies
-//! ([`PagedSocket`]), timeouts ([`TimedSocket`]), TLS ([`RecordStream`]), the fast path for known ranges
-//! ([`RangeBypass`]), and the handling of clients that disconnect ([`DelayedEnd`]).
+//! hyper reads requests and writes responses. Each layer below hyper adds one function. From the socket up: sending
+//! pages instead of copies ([`PagedSocket`]), timeouts ([`TimedSocket`]), TLS ([`RecordStream`]), the fast path for
+//! ranges of cached images ([`RangeBypass`]), and the handling of clients that disconnect ([`DelayedEnd`]).
 
 mod bypass;
 mod delayed_end;
@@ -53,17 +53,17 @@ use super::zerocopy::{
 use crate::base_files::{BaseFile, PageLending};
 use inventory::api::ApiError;
 
-/// The response to a client that has too many connections.
+/// The response to a client with too many connections.
 const TOO_MANY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-/// The time that the client has to read that response.
+/// How long the client may take to read [`TOO_MANY`].
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The HTTP side of all connections of a listener.
+/// The settings and shared state for all connections of a listener.
 pub(super) struct HttpConnections {
     pub(super) limits: ServerLimits,
     pub(super) app: App,
-    /// The runtime that runs requests which may take longer.
+    /// The runtime for requests that may take long.
     pub(super) routes: Handle,
     pub(super) lending: Option<PageLending>,
     pub(super) bursts: RecordBursts,
@@ -87,7 +87,8 @@ impl ServeConnection for HttpConnections {
         );
         let mut closing = shutdown.clone();
         let closing = async {
-            // No request has begun. A dropped server closes its connections too.
+            // No request is in progress, so every phase of the shutdown closes the connection. An error means that the
+            // server was dropped.
             let _ = closing.wait_for(|phase| *phase != ShutdownPhase::Running).await;
         };
         tokio::select! {
@@ -101,12 +102,12 @@ impl ServeConnection for HttpConnections {
         }
     }
 
-    /// Sends the 503 response, if the client reads it.
+    /// Sends [`TOO_MANY`], and waits until the client has read it or [`PATIENCE`] is over.
     async fn refuse(mut socket: Socket) {
         if socket.write_now(&[IoSlice::new(TOO_MANY)]).is_err() || socket.shutdown().await.is_err() {
             return;
         }
-        // If the socket were closed before the request is read, the kernel would reset the connection, and the client
+        // Read the request before the socket is closed. Otherwise the kernel would reset the connection, and the client
         // would lose the response.
         let mut rest = [0; 4096];
         let read = async { while matches!(socket.read(&mut rest).await, Ok(len) if len > 0) {} };
@@ -114,7 +115,6 @@ impl ServeConnection for HttpConnections {
     }
 }
 
-/// Serves the requests of a connection.
 async fn serve_requests<S>(
     answers: ConnectionAnswers<'_>,
     stream: S,
@@ -125,22 +125,24 @@ async fn serve_requests<S>(
     let peer = answers.peer;
     let has_requested = AtomicBool::new(false);
     let mut date = DateHeader::default();
-    let again = |range: (&str, &[u8]), head: &mut Vec<u8>| {
+    let cached_range = |range: (&str, &[u8]), head: &mut Vec<u8>| {
         has_requested.store(true, Ordering::Relaxed);
         let now = Instant::now();
         answers.cached_range(range, now, (date.update(now), head))
     };
-    let stream = RangeBypass::new(stream, answers.connections.fast_path, again, answers.progress.clone());
+    let stream =
+        RangeBypass::new(stream, answers.connections.fast_path, cached_range, answers.progress.clone());
     let mut http = http1::Builder::new();
-    // [`TimedSocket`] has the timeout for request heads: it knows what the connection waits for.
+    // hyper's own timeout is off. [`TimedSocket`] has one, and it also takes request bodies and responses into account.
     http.header_read_timeout(None);
     http.max_header_size(answers.connections.limits.head_bytes);
-    // hyper ends the request of a client that disconnects. [`DelayedEnd`] distinguishes it from a client that only
-    // sends nothing more.
+    // hyper then drops the request of a client that disconnects. [`DelayedEnd`] hides the end of the stream from hyper
+    // while the client may still be waiting for the response.
     http.half_close(false);
     let answer = service_fn(|request| {
         has_requested.store(true, Ordering::Relaxed);
-        // hyper reads from the connection once more before it polls the answer for the first time.
+        // Record the request here. hyper reads from the connection again before it first polls the future of the
+        // response.
         answers.progress.record_request();
         answers.answer_request(request)
     });
@@ -152,26 +154,26 @@ async fn serve_requests<S>(
             ShutdownPhase::Running => {}
             ShutdownPhase::Draining => {
                 connection.as_mut().graceful_shutdown();
-                // With the waker of this task, which a connection that waits for its client keeps.
+                // Poll with the waker of this task: an idle connection keeps this waker.
                 let polled = poll_fn(|context| Poll::Ready(connection.as_mut().poll(context))).await;
                 if let Poll::Ready(done) = polled {
                     return done.unwrap_or_else(|error| log_failure(peer, &error));
                 }
-                // hyper would wait for the rest of the first request head.
+                // The first request head is incomplete, and hyper would wait for the rest.
                 if !has_requested.load(Ordering::Relaxed) {
                     return log_shutdown_close(peer);
                 }
             }
             ShutdownPhase::Closing => return log_shutdown_close(peer),
         }
-        // One channel for all phases, because each future here is polled with every request.
+        // One channel serves all phases, because each future here is polled with every request.
         tokio::select! {
             biased;
             done = connection.as_mut() => {
                 return done.unwrap_or_else(|error| log_failure(peer, &error));
             }
             changed = shutdown.changed() => {
-                // A dropped server closes its connections too.
+                // An error means that the server was dropped. That closes its connections too.
                 phase = changed.map_or(ShutdownPhase::Closing, |()| *shutdown.borrow_and_update());
             }
         }
@@ -182,7 +184,7 @@ fn log_shutdown_close(peer: Peer) {
     tracing::info!(%peer, "connection closed at shutdown");
 }
 
-/// Logs why a connection failed. Most failures are caused by clients.
+/// Logs why a connection failed. Most failures are caused by clients, so only slow clients cause a warning.
 fn log_failure(peer: Peer, error: &hyper::Error) {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
     let timeout: Option<&ClientTimeout> =
@@ -195,7 +197,7 @@ fn log_failure(peer: Peer, error: &hyper::Error) {
     }
 }
 
-/// Answers the requests of a connection.
+/// Creates the responses for the requests of a connection.
 struct ConnectionAnswers<'a> {
     connections: &'a HttpConnections,
     peer: Peer,
@@ -206,13 +208,14 @@ struct ConnectionAnswers<'a> {
 }
 
 impl ConnectionAnswers<'_> {
-    /// Returns the app if its answers may bypass the routes. On a listener that restricts requests, only the routes
-    /// answer.
+    /// Returns the app if responses may bypass the routes. On a listener that restricts requests, they may not, because
+    /// the routes check the restriction.
     fn bypass_app(&self) -> Option<&App> {
         (self.peer.reach == AllowedRequests::All).then_some(&self.connections.app)
     }
 
-    /// Returns the response body for a request that the bypass has read, and writes its head.
+    /// Returns the response body for a range request from the bypass, and writes the response head. Returns `None` if
+    /// the range is not cached.
     fn cached_range(
         &self,
         range: (&str, &[u8]),
@@ -234,12 +237,12 @@ impl ConnectionAnswers<'_> {
         let Self { connections: HttpConnections { app, routes, .. }, peer, progress, .. } = self;
         let refusal = refuse_invalid_head(&request);
         // A request with a body goes to the routes, which read the body.
-        let known = self.bypass_app().filter(|_| request.body().is_end_stream() && refusal.is_none());
-        let again = known.and_then(|known| known.cached_response(&request, &self.requester));
-        let response = match (again, refusal) {
+        let bypass_app = self.bypass_app().filter(|_| request.body().is_end_stream() && refusal.is_none());
+        let cached = bypass_app.and_then(|app| app.cached_response(&request, &self.requester));
+        let response = match (cached, refusal) {
             (Some(response), _) => response,
             (None, Some(refusal)) => {
-                // A client that is still sending would not see the refusal if the rest of its request were not read.
+                // Read the rest of the request. Otherwise a client that is still sending would not see the refusal.
                 drop(DrainedBody::wrap_request(request, progress.clone()));
                 refusal
             }
@@ -260,7 +263,7 @@ impl ConnectionAnswers<'_> {
     }
 }
 
-/// Returns the refusal of a request whose head is invalid for any resource.
+/// Returns an error response if the request head is invalid for every resource.
 fn refuse_invalid_head<B: HttpBody>(request: &Request<B>) -> Option<Response<Body>> {
     if let Some(fault) = host_header::host_fault(request) {
         return Some(ApiError::infra_error(StatusCode::BAD_REQUEST, fault).into_response());

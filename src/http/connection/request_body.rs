@@ -1,4 +1,4 @@
-//! The rest of a request body after its reader has finished.
+//! Reads and discards the rest of a request body that its handler has not read.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,13 +13,13 @@ use tokio::runtime::Handle;
 
 use crate::http::zerocopy::ConnectionProgress;
 
-/// The most bytes that are discarded: twice what any operation except the upload of logs accepts.
+/// Maximum number of bytes to discard. No operation except the upload of logs accepts more than half of this.
 const MAX_DISCARDED: usize = 64 << 20;
-/// The time limit for discarding them.
+/// Maximum time for discarding the rest of a body.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A request body that is read to its end even if its reader stops earlier. Otherwise a client that is still sending
-/// when its request is refused would see a broken connection instead of the refusal.
+/// A request body, read to its end even if its handler stops earlier. Otherwise, a client that is still sending
+/// its request would see a broken connection instead of the refusal.
 #[derive(Debug)]
 pub(super) struct DrainedBody {
     body: Option<Incoming>,
@@ -28,9 +28,8 @@ pub(super) struct DrainedBody {
 }
 
 impl DrainedBody {
-    /// Returns the request with its body wrapped.
     pub(super) fn wrap_request(request: Request<Incoming>, progress: ConnectionProgress) -> Request<Self> {
-        // A client that waits for `100 Continue` sends no body yet, and gets the final response instead.
+        // A client that waits for `100 Continue` sends no body before it, and gets the final response instead.
         let is_awaited = !request.headers().contains_key(header::EXPECT);
         request.map(|body| Self { body: Some(body), is_awaited, progress })
     }

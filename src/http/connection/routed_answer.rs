@@ -1,9 +1,9 @@
-//! An answer of the routes, without a switch of threads if it need not wait.
+//! Runs the handler of a request on the thread of the connection, and moves it to another thread only if it must wait.
 //!
-//! Most polls and repeated reports of agents are answered from memory. Waking another thread for them, and this one
-//! again for the response, takes longer than the answer. So the thread of the connection polls the answer first. Once
-//! the answer waits for anything except a short request body, the runtime of the routes continues it. Long computations
-//! run on other threads, and the answer yields before it parses a body.
+//! The server responds from memory to most polls and repeated reports of agents. For such a response, waking another
+//! thread and then this one again would take longer than the handler itself. So the thread of the connection polls the
+//! handler first. If the handler waits for anything except a short request body, the runtime of the routes continues
+//! it. Handlers move long computations to other threads, and they yield before they parse a body.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,12 +15,12 @@ use tokio::task::JoinHandle;
 
 use crate::http::zerocopy::ConnectionProgress;
 
-/// The longest request body that is awaited on the thread of the connection: a usual inventory report is shorter.
+/// Maximum length of a request body to wait for on the thread of the connection. A typical inventory report is shorter.
 const MAX_BODY_LEN: u64 = 64 << 10;
 
 type Answer = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
-/// An answer of the routes. Dropping it ends the work.
+/// The future of a response. Drop cancels the work for it.
 pub(super) struct RoutedAnswer {
     state: AnswerState,
     routes: Handle,
@@ -35,7 +35,7 @@ enum AnswerState {
 }
 
 impl RoutedAnswer {
-    /// Begins an answer. `body_len` is the greatest possible length of the request body.
+    /// Creates the future. `body_len` is the maximum length of the request body, if it is known.
     pub(super) fn new(
         answer: impl Future<Output = Response<Body>> + Send + 'static,
         body_len: Option<u64>,
@@ -55,7 +55,7 @@ impl Future for RoutedAnswer {
         let Self { state, routes, progress } = &mut *self;
         let polled = match state {
             AnswerState::Here { answer, has_short_body } => {
-                // Tasks, timers and sockets of the answer belong to the runtime that may continue it.
+                // Tasks, timers and sockets that the handler creates must belong to the runtime that may continue it.
                 let entered = routes.enter();
                 let polled = answer.as_mut().poll(context);
                 drop(entered);
@@ -70,7 +70,7 @@ impl Future for RoutedAnswer {
             AnswerState::There(task) => Pin::new(task).poll(context),
         };
         polled.map(|answer| {
-            // The routes turn a panic into a response, so an error here means that their runtime has ended.
+            // The routes turn a panic into a response, so an error here means that the runtime of the routes has ended.
             answer.unwrap_or_else(|_| {
                 let mut response = Response::new(Body::empty());
                 *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -83,7 +83,7 @@ impl Future for RoutedAnswer {
 impl Drop for RoutedAnswer {
     fn drop(&mut self) {
         match &mut self.state {
-            // What the answer leaves behind runs on the runtime of the routes too.
+            // The destructors of the handler's values run in the runtime of the routes too.
             AnswerState::Here { answer, .. } => {
                 let _entered = self.routes.enter();
                 *answer = Box::pin(std::future::pending());
@@ -107,7 +107,7 @@ mod tests {
         Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
     }
 
-    /// Returns the threads on which an answer ran before and after `wait`.
+    /// Returns the threads on which a handler ran before and after `wait`.
     fn threads_of(
         wait: impl Future<Output = ()> + Send + 'static,
         body_len: u64,
@@ -121,7 +121,7 @@ mod tests {
             Response::new(Body::empty())
         };
         let routes = routes();
-        // A runtime without timers: the answer has those of the routes.
+        // A runtime without timers, so the handler must use the timers of the routes.
         let connection = Builder::new_current_thread().build().unwrap();
         let answer = RoutedAnswer::new(answer, Some(body_len), routes.handle(), progress);
         assert_eq!(connection.block_on(answer).status(), StatusCode::OK);
@@ -129,13 +129,13 @@ mod tests {
     }
 
     #[test]
-    fn answer_that_does_not_wait_stays_on_the_thread_of_the_connection() {
+    fn handler_that_does_not_wait_stays_on_the_connection_thread() {
         let here = thread::current().id();
         assert_eq!(threads_of(async {}, 0, &ConnectionProgress::new()), (here, here));
     }
 
     #[test]
-    fn answer_that_waits_continues_on_the_runtime_of_the_routes() {
+    fn waiting_handler_continues_on_the_runtime_of_the_routes() {
         let here = thread::current().id();
         let wait = async { sleep(Duration::from_millis(1)).await };
         let (before, after) = threads_of(wait, 0, &ConnectionProgress::new());
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn short_request_body_is_awaited_on_the_thread_of_the_connection() {
+    fn short_request_body_is_awaited_on_the_connection_thread() {
         let here = thread::current().id();
         for (len, stays) in [(MAX_BODY_LEN, true), (MAX_BODY_LEN + 1, false)] {
             let progress = ConnectionProgress::new();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn dropped_answer_ends() {
+    fn dropped_response_future_cancels_the_handler() {
         let routes = routes();
         let (sender, receiver) = std::sync::mpsc::channel::<()>();
         let answer = async move {

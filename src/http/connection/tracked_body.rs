@@ -1,4 +1,4 @@
-//! The body of a response, while a connection sends it.
+//! Reports a connection's progress in sending a response body, and limits the frames in memory.
 
 use std::convert::Infallible;
 use std::io::IoSlice;
@@ -12,16 +12,16 @@ use tokio::sync::oneshot;
 use crate::http::zerocopy::ConnectionProgress;
 use crate::http::zerocopy::LONG_LEN;
 
-/// A response body that records when its last frame was handed over, and that returns the frame after a long one only
-/// when the long one is sent.
+/// A response body that records when hyper has received its last frame. It also returns no further frame to hyper while
+/// a long frame is unsent.
 ///
-/// Each long frame may be a buffer of this connection alone, so a thousand slow readers hold a thousand buffers.
-/// Without the wait they would hold more: hyper takes another frame while it holds less than 400 KiB in fewer than 16
-/// frames. Short frames, such as those between ranges, are sent together.
+/// Each long frame may be a separate buffer, so a thousand slow clients can hold a thousand buffers. Without the wait
+/// there would be more: hyper accepts frames until it holds 400 KiB or 16 frames. Short frames, such as the text
+/// between ranges, are sent together.
 pub(super) struct TrackedBody {
     body: Body,
     progress: ConnectionProgress,
-    /// Completes when the last long frame is sent.
+    /// Completes when the previous long frame was sent.
     sent: Option<oneshot::Receiver<Infallible>>,
 }
 
@@ -34,9 +34,9 @@ impl TrackedBody {
         if bytes.len() < LONG_LEN || self.body.is_end_stream() {
             return UnsentBytes { bytes, _unsent: None };
         }
-        let (unsent, sent) = oneshot::channel();
-        self.sent = Some(sent);
-        UnsentBytes { bytes, _unsent: Some(unsent) }
+        let (sender, receiver) = oneshot::channel();
+        self.sent = Some(receiver);
+        UnsentBytes { bytes, _unsent: Some(sender) }
     }
 }
 
@@ -49,9 +49,9 @@ impl HttpBody for TrackedBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<UnsentBytes>, axum::Error>>> {
         let this = &mut *self;
-        if let Some(sent) = &mut this.sent {
-            // No value is ever sent: the error means that the frame was dropped.
-            let _ = ready!(Pin::new(sent).poll(context));
+        if let Some(receiver) = &mut this.sent {
+            // The sender never sends a value. An error means that the frame was sent and dropped.
+            let _ = ready!(Pin::new(receiver).poll(context));
             this.sent = None;
         }
         let frame = Pin::new(&mut this.body).poll_frame(context);
@@ -77,7 +77,7 @@ impl Drop for TrackedBody {
     }
 }
 
-/// Bytes that the connection holds until it has sent them.
+/// Bytes of a frame. The connection drops them when they are sent.
 pub(super) struct UnsentBytes {
     bytes: Bytes,
     _unsent: Option<oneshot::Sender<Infallible>>,
@@ -135,7 +135,7 @@ mod tests {
         assert!(matches!(poll_next(&mut body), Poll::Ready(None)));
     }
 
-    /// Written bytes have to be flushed as soon as no more follow.
+    /// hyper must flush written bytes when no further frame is ready.
     #[test]
     fn more_frames_are_announced_unless_the_next_is_pending() {
         let frames = ["one", "two"].map(|text| Ok::<_, io::Error>(Bytes::from(text)));

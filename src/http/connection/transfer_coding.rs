@@ -1,11 +1,12 @@
-//! The `Transfer-Encoding` of a request (RFC 9112, 6.1).
+//! Checks of the `Transfer-Encoding` header (RFC 9112, 6.1).
 //!
-//! hyper answers 400 if `chunked` is not the last coding, or the request is of HTTP/1.0. It closes the connection after
-//! a request that has a `Content-Length` as well.
+//! hyper itself responds with 400 if `chunked` is not the last coding, or to an HTTP/1.0 request. It closes the
+//! connection after a request that also has a `Content-Length`.
 
 use axum::http::{HeaderMap, header};
 
-/// Reports whether the body has a transfer coding that the server does not decode: any but one `chunked`.
+/// Returns `true` if the body has a transfer coding that the server does not decode. It decodes only a single
+/// `chunked`.
 pub(super) fn has_unknown_transfer_coding(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let is_chunked =

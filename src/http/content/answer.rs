@@ -1,4 +1,4 @@
-//! The body of an answer.
+//! The body of a response with image content.
 
 use std::io;
 use std::ops::Range;
@@ -13,23 +13,21 @@ use super::PlanBody;
 use crate::base_files::BaseFile;
 use crate::http::zerocopy::PAGES_LEN;
 
-/// The body of an answer.
 pub(in crate::http) enum AnswerBody {
     /// Bytes of the representation.
     Plan(PlanBody),
-    /// An error text.
+    /// An error message.
     Error(axum::body::Body),
     /// No bytes.
     Empty,
-    /// No bytes and no `Content-Length`. In a 304 answer, the length would have to be that of the whole representation
-    /// (RFC 9110, 8.6), and axum adds a length of 0 if the body reports that size. Also used for
-    /// HEAD answers of unknown length.
+    /// No bytes and no `Content-Length`. A 304 response may only have the length of the whole representation (RFC 9110,
+    /// 8.6), but axum adds a length of 0 if the body reports that size. Also used for HEAD responses of unknown length.
     EmptyWithoutLength,
 }
 
 impl AnswerBody {
-    /// Returns the span of the representation from the first to the last byte of the body. Must be called before any
-    /// byte is sent.
+    /// Returns the part of the representation from the first to the last byte of the body. Call this before any byte is
+    /// sent.
     pub(in crate::http) fn byte_span(&self) -> Option<Range<u64>> {
         match self {
             Self::Plan(body) => body.byte_span(),
@@ -37,7 +35,8 @@ impl AnswerBody {
         }
     }
 
-    /// Returns the base image whose pages the socket may send, if the body is long enough for pages.
+    /// Returns the base image whose pages the socket may send. Returns `None` if the body is too short for this to pay
+    /// off.
     pub(in crate::http) fn base_file(&self) -> Option<Weak<BaseFile>> {
         match self {
             Self::Plan(body) if body.remaining_len() >= PAGES_LEN as u64 => {
@@ -47,7 +46,7 @@ impl AnswerBody {
         }
     }
 
-    /// Returns the position of the last frame in the representation.
+    /// Returns the position of the last returned frame in the representation.
     pub(in crate::http) fn last_frame(&self) -> Range<u64> {
         match self {
             Self::Plan(body) => body.last_frame(),

@@ -1,4 +1,4 @@
-//! The `Date` header.
+//! The `Date` header of responses, formatted at most once per second.
 
 use std::time::{Duration, Instant};
 
@@ -7,14 +7,14 @@ use chrono::{DateTime, SubsecRound, Utc};
 
 use discovery::representation::format_date;
 
-/// A formatted `Date` header, reused within its second.
+/// A formatted `Date` header, valid until the end of its second.
 #[derive(Debug, Clone)]
 pub(in crate::http) struct DateHeader {
     second: DateTime<Utc>,
-    /// `None` if no header can hold the time of the system clock.
+    /// `None` if the time of the system clock does not fit into the header.
     value: Option<HeaderValue>,
-    /// The end of the second, by the monotonic clock. The system clock is not read before: if it is set meanwhile, the
-    /// header is wrong for up to a second.
+    /// The end of the second, by the monotonic clock. The system clock is not read before this time. If it is set in
+    /// between, the header is wrong for up to a second.
     until: Option<Instant>,
 }
 
@@ -29,11 +29,11 @@ impl DateHeader {
         Self { second, value: format_date(second), until: None }
     }
 
-    /// Returns the header for the current time. `now` must be the current `Instant`.
+    /// Updates the header if its second is over, and returns it. `now` must be the current `Instant`.
     pub(in crate::http) fn update(&mut self, now: Instant) -> &Self {
         if self.until.is_none_or(|until| until <= now) {
             let time = Utc::now();
-            // A leap second has more nanoseconds than this; the clock is then read again on the next call.
+            // A leap second can exceed this time. Then the clock is read again by the next call.
             let left = Duration::from_secs(1)
                 .saturating_sub(Duration::from_nanos(time.timestamp_subsec_nanos().into()));
             *self = Self { until: now.checked_add(left), ..Self::from_second(time.trunc_subsecs(0)) };
@@ -41,7 +41,7 @@ impl DateHeader {
         self
     }
 
-    /// Returns the start of the second.
+    /// Returns the start of the second that the header shows.
     pub(super) fn start_of_second(&self) -> DateTime<Utc> {
         self.second
     }

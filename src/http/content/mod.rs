@@ -1,7 +1,7 @@
-//! How this server answers requests for a plan: with bodies that send pages of the base image's file without a copy.
+//! Responses with the content of an image, whose bodies send pages of the base image's file without a copy.
 //!
-//! A [`ServedFile`] is a [`Representation`], which decides about conditions and ranges (RFC 9110), with the file of its
-//! base image.
+//! A [`ServedFile`] combines a [`Representation`], which evaluates conditions and ranges (RFC 9110), with the file of
+//! its base image.
 
 mod answer;
 mod date_header;
@@ -23,7 +23,7 @@ pub(in crate::http) use date_header::DateHeader;
 use inventory::api::ApiError;
 pub(crate) use plan_body::PlanBody;
 
-/// A representation with the file of its base image.
+/// A representation of an image, with the file of its base image.
 #[derive(Debug, Clone)]
 pub struct ServedFile {
     representation: Representation,
@@ -38,7 +38,7 @@ impl From<Representation> for ServedFile {
 }
 
 impl ServedFile {
-    /// Returns a representation with the file of its base image, which all plans over that base image share.
+    /// Returns a representation with the file of its base image. All plans for the same base image share this file.
     pub(in crate::http) fn new(representation: Representation, base: Arc<BaseFile>) -> Self {
         Self { representation, base }
     }
@@ -48,24 +48,24 @@ impl ServedFile {
         Self { representation: self.representation.with_public_caching(), ..self }
     }
 
-    /// Returns the representation.
+    /// Returns the representation, which has the entity tag and the length of the image.
     #[must_use]
     pub fn representation(&self) -> &Representation {
         &self.representation
     }
 
-    /// Returns the response to a GET or HEAD, for a connection whose writes go straight to the kernel. See
-    /// [`Representation::answer`].
+    /// Returns the response to a GET or HEAD request, for a connection that passes the bytes directly to the kernel.
+    /// See [`Representation::answer`].
     ///
-    /// The response is 500 if the base image is no longer readable. If this is found later, the connection is closed
-    /// before the last byte, and the reason is logged.
+    /// The status is 500 if the base image cannot be read. If reading fails later, the connection is closed before the
+    /// last byte, and the reason is logged.
     #[must_use]
     pub fn respond(&self, method: &Method, headers: &HeaderMap, version: Version) -> Response<Body> {
         self.respond_with_mode(BodyMode::default(), method, headers, version)
     }
 
-    /// Returns the same response as [`respond`](Self::respond), with a choice of how bytes are read. Use
-    /// [`BodyMode::Read`] over TLS, and if any other layer reads the bytes.
+    /// Like [`respond`](Self::respond), but with a choice of how bytes are read. Use [`BodyMode::Read`] for TLS, and if
+    /// any other layer reads the bytes.
     #[must_use]
     pub fn respond_with_mode(
         &self,
@@ -77,7 +77,7 @@ impl ServedFile {
         self.answer(mode, (method, headers, version)).map(Body::new)
     }
 
-    /// Returns the same response with a typed body, whose ranges are visible to the caller.
+    /// Like [`respond_with_mode`](Self::respond_with_mode), but with a typed body that reports its ranges.
     pub(in crate::http) fn answer(
         &self,
         mode: BodyMode,
@@ -106,9 +106,9 @@ impl ServedFile {
         }
     }
 
-    /// Returns the body for a GET over HTTP/1.1 whose `Range` header has this value, if it selects exactly one range.
-    /// The caller ensures that no other part of the request matters. Appends the head to `head` as it is sent: the head
-    /// of [`answer`](Self::answer), plus a `Date`.
+    /// Returns the body for an HTTP/1.1 GET request whose `Range` header is `value`, and appends the response head to
+    /// `head`. Returns `None` if the header does not select exactly one range. The caller ensures that no other part of
+    /// the request changes the response. The head is the same as in [`answer`](Self::answer), plus a `Date`.
     pub(in crate::http) fn range_body(
         &self,
         value: &[u8],
@@ -120,7 +120,7 @@ impl ServedFile {
         let range = self.representation.write_range_head(value, date, head)?;
         match PlanBody::from_range(self.plan_and_base(), range, mode) {
             Ok(body) => Some(body),
-            // `answer` reports the error of the base image.
+            // Fall back to `answer`, which reports the error.
             Err(_) => {
                 head.truncate(start);
                 None
@@ -128,7 +128,6 @@ impl ServedFile {
         }
     }
 
-    /// Returns the plan and the file of its base image.
     pub(in crate::http) fn plan_and_base(&self) -> (Arc<Plan>, Arc<BaseFile>) {
         (Arc::clone(self.representation.plan()), Arc::clone(&self.base))
     }
@@ -139,7 +138,7 @@ impl ServedFile {
     }
 }
 
-/// Returns a response. Its extensions tell the connection which base image the bytes belong to.
+/// Creates a response. An extension of it names the base image of the body, for the connection.
 fn to_response((status, fields): (StatusCode, HeaderMap), body: AnswerBody) -> Response<AnswerBody> {
     let base_file = body.base_file();
     let mut response = Response::new(body);
@@ -151,7 +150,6 @@ fn to_response((status, fields): (StatusCode, HeaderMap), body: AnswerBody) -> R
     response
 }
 
-/// Returns an error response with a reason.
 fn refusal_response(status: StatusCode, reason: impl Into<String>) -> Response<AnswerBody> {
     ApiError::infra_error(status, reason).into_response().map(AnswerBody::Error)
 }

@@ -1,7 +1,7 @@
-//! The body of an answer: ranges of a plan, with multipart text between them.
+//! The body of a response with one or more ranges of a plan, and multipart text between them.
 //!
-//! If a base image changes during an answer, the body ends with an error. hyper then closes the connection, and the
-//! client sees that bytes are missing. The server never sends substitute bytes.
+//! If the base image changes while the body is sent, the body ends with an error. hyper then closes the connection, so
+//! the client notices that bytes are missing. The server never sends other bytes instead.
 
 use std::io;
 use std::ops::Range;
@@ -17,28 +17,28 @@ use isogen::{Plan, Segment};
 use crate::base_files::BaseFile;
 use crate::http::zerocopy::{BaseReader, BodyMode, NextBytes, PendingRead, ReadDone};
 
-/// The zeros of all zero segments. Short enough to stay in a processor cache.
+/// The source of all zero segments. It is short enough for the CPU cache.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 fn range_len(range: &Range<u64>) -> u64 {
     range.end.saturating_sub(range.start)
 }
 
-/// A body that sends pieces of a plan.
+/// A response body that sends ranges of a plan and multipart text.
 pub(crate) struct PlanBody {
     plan: Arc<Plan>,
     pieces: std::vec::IntoIter<BodyPiece>,
-    /// The unsent rest of the current range.
+    /// The unsent part of the current range.
     current: Range<u64>,
     left: u64,
-    /// The position of the last frame in the plan.
+    /// The position of the last returned frame in the plan.
     frame: Range<u64>,
     base: BaseReader,
     read: Option<PendingRead>,
 }
 
 impl PlanBody {
-    /// Returns a body of one range of a plan over a base image.
+    /// Creates the body for one range of a plan.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl PlanBody {
         Self::new((plan, base), (range, Vec::new()), mode)
     }
 
-    /// Returns a body of several pieces.
+    /// Creates the body for several pieces: ranges and multipart text.
     ///
     /// # Errors
     ///
@@ -74,18 +74,16 @@ impl PlanBody {
         Ok(Self { plan, pieces: pieces.into_iter(), current, left, frame: 0..0, base, read: None })
     }
 
-    /// Returns the file of the base image.
     pub(super) fn base_file(&self) -> &Arc<BaseFile> {
         self.base.file()
     }
 
-    /// Returns the number of bytes that are not sent yet.
+    /// Returns the number of unsent bytes.
     pub(super) fn remaining_len(&self) -> u64 {
         self.left
     }
 
-    /// Returns the span of the plan from the first to the last byte of the body. Must be called before any byte is
-    /// sent.
+    /// Returns the part of the plan from the first to the last byte of the body. Call this before any byte is sent.
     pub(super) fn byte_span(&self) -> Option<Range<u64>> {
         let pieces = self.pieces.as_slice().iter().filter_map(BodyPiece::range);
         let ranges =
@@ -95,7 +93,7 @@ impl PlanBody {
         Some(first..end)
     }
 
-    /// Returns the position of the last frame in the plan: an empty range after multipart text.
+    /// Returns the position of the last returned frame in the plan. The range is empty if the frame is multipart text.
     pub(super) fn last_frame(&self) -> Range<u64> {
         self.frame.clone()
     }
@@ -138,7 +136,7 @@ impl PlanBody {
         match segment.ok_or(io::ErrorKind::UnexpectedEof)? {
             Segment::Bytes(bytes) => Ok(NextBytes::Ready(self.advance(bytes))),
             Segment::Zero(len) => {
-                // Longer segments take several frames.
+                // A longer segment is sent in several frames.
                 let zeros = usize::try_from(len).ok().and_then(|len| ZEROS.get(..len)).unwrap_or(&ZEROS);
                 Ok(NextBytes::Ready(self.advance(Bytes::from_static(zeros))))
             }
@@ -149,7 +147,7 @@ impl PlanBody {
         }
     }
 
-    /// Advances the current range by the length of `bytes`.
+    /// Removes `bytes` from the start of the current range, and returns them.
     fn advance(&mut self, bytes: Bytes) -> Bytes {
         let len = bytes.len() as u64;
         let start = self.current.start;
@@ -173,7 +171,7 @@ impl Body for PlanBody {
             let source = self.plan.source().name();
             let (offset, left) = (self.current.start, self.left);
             tracing::error!(source, offset, left, %error, "download aborted: base image unusable");
-            // Keeps `drop` from logging it again.
+            // So that `drop` does not log the error again.
             self.left = 0;
         }
         Poll::Ready(polled.map(|bytes| bytes.map(Frame::data)))
@@ -189,8 +187,8 @@ impl Body for PlanBody {
 }
 
 impl Drop for PlanBody {
-    /// Logs why a base image could not be sent. If the file was truncated during a write, only the kernel noticed it,
-    /// and hyper reports only that the connection failed.
+    /// Logs why a base image could not be sent. If the file was truncated during a write, only the kernel notices it,
+    /// and hyper reports only a failed connection.
     fn drop(&mut self) {
         if self.left == 0 {
             return;
@@ -198,7 +196,7 @@ impl Drop for PlanBody {
         let (source, left) = (self.plan.source().name(), self.left);
         match self.base.file().stamp() {
             Err(error) => tracing::error!(source, left, %error, "download aborted: base image unusable"),
-            Ok(_) => tracing::debug!(source, left, "client did not read the whole answer"),
+            Ok(_) => tracing::debug!(source, left, "client did not read the whole response"),
         }
     }
 }

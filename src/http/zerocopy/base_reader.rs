@@ -1,11 +1,11 @@
-//! The bytes of a base image for one body, without waiting for a disk on the thread that serves connections.
+//! Reads the base image for one response body, and never blocks the connection threads to wait for a disk.
 //!
-//! For connections whose writes go straight to the kernel, they are slices of the mapped file. Otherwise they are read
-//! into [buffers](super::buffers). In both cases they are in memory before a body returns them (see
-//! [`Residency`]).
+//! If writes go directly to the kernel, the bytes are slices of the mapped file. Otherwise, they are read into
+//! [buffers](super::buffers). In both cases, they are in memory before the body returns them (see [`Residency`]).
 //!
-//! If the file changes while a body is sent, the reader returns an error. While the file is leased, it cannot change.
-//! Otherwise its stamp is compared when the answer begins and, for bytes that are read, after each read. If another
+//! If the file changes while the body is sent, the reader returns an error. A leased file cannot change. For other
+//! files, the stamp is compared at the start of the response. If bytes are read into buffers, it is also compared after
+//! each read. If another file has replaced this one, the body waits until the old file is hashed again.
 //! file has replaced it, the body waits until the file was hashed again.
 
 use std::io;
@@ -21,35 +21,33 @@ use super::read_ahead::PendingRead;
 use crate::base_files::{BaseFile, Residency};
 use isogen::FileStamp;
 
-/// The unit in which bytes are brought into memory. With larger units, clients wait longer for bytes that are on disk.
+/// The unit for reading bytes into memory. With larger units, clients wait longer for bytes that are on disk.
 const FRAME_LEN: u64 = 1 << 20;
-/// Mapped frames that are in memory are returned together up to this length, for the kernel to take in one write. With
-/// writes of one frame, streams of several clients take an eighth more processor time.
+/// Maximum length of a slice of the mapping for one write. Several frames in memory are combined up to
+/// this length. With writes of one frame each, downloads of several clients take an eighth more CPU time.
 const MAPPED_LEN: u64 = 4 << 20;
-/// The number of bytes after a frame on disk that the kernel is asked to read ahead.
+/// Maximum number of bytes after a frame on disk for the kernel to read ahead.
 const ANNOUNCED_LEN: u64 = 2 * FRAME_LEN;
 
-/// Reads a base image for one body.
 pub(in crate::http) struct BaseReader {
     file: Arc<BaseFile>,
     access: BytesAccess,
-    /// The stamp of the file when the answer began; `None` if the file knows which stamps are right.
+    /// The stamp of the file at the start of the response. `None` if the file itself checks its stamp or is leased.
     stamp: Option<Box<FileStamp>>,
-    /// Whether a frame was returned since the stamp was taken.
+    /// Whether a frame was returned after `stamp` was read.
     has_begun: bool,
-    /// The bytes that were last found in memory.
+    /// The last bytes for which a probe or a read has shown that they are in memory.
     in_memory: Range<u64>,
 }
 
-/// How the bytes are accessed.
 enum BytesAccess {
     Mapped(Bytes),
     Read,
-    /// The source has no file whose pages could be probed.
+    /// The source has no file, so its pages cannot be probed.
     ReadBlocking,
 }
 
-/// The next bytes of an extent.
+/// The next bytes of an extent, or the read that must finish first.
 pub(in crate::http) enum NextBytes {
     Ready(Bytes),
     Pending(PendingRead),
@@ -86,7 +84,7 @@ impl BaseReader {
     /// Returns an error if the file was truncated or changed.
     #[inline]
     pub(in crate::http) fn next_bytes(&mut self, extent: Extent) -> io::Result<NextBytes> {
-        let most = match self.access {
+        let max_len = match self.access {
             BytesAccess::Mapped(_) => MAPPED_LEN,
             BytesAccess::Read => FRAME_LEN,
             BytesAccess::ReadBlocking => {
@@ -96,10 +94,10 @@ impl BaseReader {
         if matches!(self.access, BytesAccess::Mapped(_)) && std::mem::replace(&mut self.has_begun, true) {
             self.require_unchanged()?;
         }
-        let known = if self.in_memory.contains(&extent.offset()) {
+        let resident = if self.in_memory.contains(&extent.offset()) {
             shorten_extent(extent, self.in_memory.end.saturating_sub(extent.offset()))
         } else {
-            let Some(found) = resident_start(&self.file, extent, most)? else {
+            let Some(resident) = resident_start(&self.file, extent, max_len)? else {
                 let frame = first_frame(extent);
                 let rest = extent.len() - frame.len();
                 let next = Extent::new(frame.end(), rest.min(ANNOUNCED_LEN)).filter(|next| !next.is_empty());
@@ -109,17 +107,17 @@ impl BaseReader {
                     next,
                 )));
             };
-            self.mark_in_memory(found);
-            found
+            self.mark_in_memory(resident);
+            resident
         };
         match &self.access {
-            BytesAccess::Mapped(mapped) => slice_mapping(mapped, known).map(NextBytes::Ready),
+            BytesAccess::Mapped(mapped) => slice_mapping(mapped, resident).map(NextBytes::Ready),
             BytesAccess::Read | BytesAccess::ReadBlocking => {
-                let bytes = read_span(self.file.source(), known)?;
+                let bytes = read_span(self.file.source(), resident)?;
                 match self.require_unchanged() {
                     Ok(()) => Ok(NextBytes::Ready(bytes)),
                     Err(_) if self.file.needs_rehash() => {
-                        Ok(NextBytes::Pending(PendingRead::start_rehash(Arc::clone(&self.file), known)))
+                        Ok(NextBytes::Pending(PendingRead::start_rehash(Arc::clone(&self.file), resident)))
                     }
                     Err(error) => Err(error),
                 }
@@ -127,14 +125,14 @@ impl BaseReader {
         }
     }
 
-    /// Marks an extent as in memory. It is not probed again: some file systems never report it.
+    /// Marks an extent as in memory, so that it is not probed again. Some file systems never report pages in memory.
     #[inline]
     pub(in crate::http) fn mark_in_memory(&mut self, extent: Extent) {
         self.in_memory = extent.offset()..extent.end();
     }
 
-    /// Returns an error if the file was changed since the answer began. The loss of the last name is accepted once for
-    /// a file without a required stamp, which was not hashed.
+    /// Returns an error if the file has changed since the start of the response. For a file without a required stamp,
+    /// which was never hashed, removing its last name does not count as a change.
     #[inline]
     fn require_unchanged(&mut self) -> io::Result<()> {
         let now = self.file.stamp()?;
@@ -148,35 +146,35 @@ impl BaseReader {
     }
 }
 
-/// The part of an extent that is probed and brought into memory at once. Frames of all bodies end at the same offsets,
-/// so that bodies share what is known about them.
+/// Returns the first frame of an extent. The reader probes and reads one frame at a time. The frames of all bodies end
+/// at the same offsets, so that the bodies share the results of probes.
 fn first_frame(extent: Extent) -> Extent {
     shorten_extent(extent, FRAME_LEN - extent.offset() % FRAME_LEN)
 }
 
-/// Returns the frames at the beginning of an extent that are in memory, until they have `most` bytes. `None` if the
-/// first one is not.
-fn resident_start(file: &BaseFile, extent: Extent, most: u64) -> io::Result<Option<Extent>> {
-    let mut found = None;
+/// Returns the frames at the start of an extent that are in memory, up to the frame that reaches `max_len`. Returns
+/// `None` if the first frame is not in memory.
+fn resident_start(file: &BaseFile, extent: Extent, max_len: u64) -> io::Result<Option<Extent>> {
+    let mut resident = None;
     let mut frame = first_frame(extent);
     while file.residency(frame)? == Residency::InMemory {
         let len = frame.end() - extent.offset();
-        found = Some(shorten_extent(extent, len));
+        resident = Some(shorten_extent(extent, len));
         match Extent::new(frame.end(), extent.len() - len) {
-            Some(rest) if len < most && !rest.is_empty() => frame = first_frame(rest),
+            Some(rest) if len < max_len && !rest.is_empty() => frame = first_frame(rest),
             _ => break,
         }
     }
-    Ok(found)
+    Ok(resident)
 }
 
-/// Returns the beginning of an extent. A shorter extent at the same offset always exists; the whole one would have the
-/// same bytes, in a longer frame.
+/// Returns the first `len` bytes of an extent. `Extent::new` cannot fail here. If it did, the whole extent would only
+/// be a longer frame with the same bytes.
 fn shorten_extent(extent: Extent, len: u64) -> Extent {
     Extent::new(extent.offset(), extent.len().min(len)).unwrap_or(extent)
 }
 
-/// Returns a slice of the mapping, which has the length that the file had when it was mapped.
+/// Returns a slice of the mapping. The length of the mapping is the length of the file when it was mapped.
 fn slice_mapping(mapped: &Bytes, extent: Extent) -> io::Result<Bytes> {
     let bounds = [extent.offset(), extent.end()].map(|at| usize::try_from(at).unwrap_or(usize::MAX));
     let [start, end] = bounds;
@@ -201,7 +199,7 @@ mod tests {
 
     const LEN: u64 = 3 * FRAME_LEN;
 
-    /// A file that was hashed and cannot be leased, with a reader that has read its first frame.
+    /// Returns a hashed file that cannot be leased, and a reader that has read its first frame.
     async fn begin_to_read() -> (TempPath, BaseReader) {
         let mut file = NamedTempFile::new().unwrap();
         file.write_all(&vec![7; usize::try_from(LEN).unwrap()]).unwrap();
@@ -238,7 +236,7 @@ mod tests {
 
     /// The write changes neither the length nor the `mtime`.
     #[tokio::test]
-    async fn file_that_is_written_and_deleted_is_not_read() {
+    async fn file_written_before_its_removal_is_not_read() {
         let (path, mut reader) = begin_to_read().await;
         let writer = File::options().write(true).open(&path).unwrap();
         let modified = writer.metadata().unwrap().modified().unwrap();

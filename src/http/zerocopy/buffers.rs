@@ -1,4 +1,4 @@
-//! Buffers for bytes that are read instead of mapped.
+//! A pool of buffers for bytes of base images that are not mapped.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,46 +8,44 @@ use isogen::{Extent, Source};
 
 /// The length of a pooled buffer: two TLS records.
 const BUFFER_LEN: usize = 32 << 10;
-/// The most pooled buffers (4 MiB), in use or free, shared by all downloads.
+/// Maximum number of pooled buffers (4 MiB in total), in use or free. All downloads share them.
 const MAX_BUFFERS: usize = 128;
-/// The length of a buffer that is allocated while all pooled ones are in use, and freed after use. It holds one record,
-/// which is no longer needed once it is encrypted. With a longer buffer, a client that reads nothing would hold the
-/// second half.
+/// The length of a buffer allocated while all pooled ones are in use, and freed after use. It holds one TLS record, so
+/// it is free again after one encryption. Of a longer buffer, a client that reads nothing would keep the second half.
 const SHORT_LEN: usize = 16 << 10;
-/// The shortest span that uses a pooled buffer. A shorter one gets memory of exactly its length, because a body may
+/// Minimum length of a span for a pooled buffer. A shorter span gets memory of exactly its length, because a body may
 /// hold several of them.
 pub(in crate::http) const LONG_LEN: usize = 1 << 10;
 
 static POOL: BufferPool = BufferPool(Mutex::new(FreeBuffers { free: Vec::new(), count: 0 }));
 
-/// The buffers of all downloads.
+/// The pool for all downloads.
 struct BufferPool(Mutex<FreeBuffers>);
 
 struct FreeBuffers {
-    /// The buffers that are not in use.
     free: Vec<Box<[u8]>>,
-    /// The number of pooled buffers, including those in use.
+    /// The number of pooled buffers, in use or free.
     count: usize,
 }
 
-/// A buffer in use. A pooled one returns to its pool on drop.
+/// A buffer in use. Drop returns a pooled buffer to its pool.
 struct PooledBuffer<'a> {
     bytes: Box<[u8]>,
     pool: &'a BufferPool,
 }
 
-/// Reads the beginning of a span, up to the length of a buffer. Waits for the disk if the bytes are not in memory.
+/// Reads the first bytes of a span, up to the length of a buffer. Waits for the disk if they are not in memory.
 pub(in crate::http) fn read_span(source: &Source, span: Extent) -> io::Result<Bytes> {
-    // More than any buffer holds is as good as too much to count.
-    let wanted = usize::try_from(span.len()).unwrap_or(usize::MAX);
-    let mut buffer = POOL.take_buffer(wanted);
-    let part = match buffer.bytes.get_mut(..wanted) {
+    // A length that does not fit into a `usize` is longer than any buffer.
+    let span_len = usize::try_from(span.len()).unwrap_or(usize::MAX);
+    let mut buffer = POOL.take_buffer(span_len);
+    let part = match buffer.bytes.get_mut(..span_len) {
         Some(part) => part,
         None => &mut buffer.bytes,
     };
     let len = part.len();
     source.read_exact_at(part, span.offset()).map_err(io::Error::other)?;
-    // A pooled buffer has bytes of earlier spans after these.
+    // A pooled buffer still has bytes of an earlier span after these.
     let mut bytes = Bytes::from_owner(buffer);
     bytes.truncate(len);
     Ok(bytes)
@@ -55,8 +53,8 @@ pub(in crate::http) fn read_span(source: &Source, span: Extent) -> io::Result<By
 
 impl BufferPool {
     fn take_buffer(&self, len: usize) -> PooledBuffer<'_> {
-        let kept = if len < LONG_LEN { Err(len) } else { self.lock().take_free() };
-        let bytes = kept.unwrap_or_else(|len| vec![0; len].into());
+        let pooled = if len < LONG_LEN { Err(len) } else { self.lock().take_free() };
+        let bytes = pooled.unwrap_or_else(|len| vec![0; len].into());
         PooledBuffer { bytes, pool: self }
     }
 
@@ -66,7 +64,7 @@ impl BufferPool {
 }
 
 impl FreeBuffers {
-    /// Returns a free buffer, or the length of the buffer to allocate.
+    /// Returns a free buffer, or the length of a new one to allocate.
     fn take_free(&mut self) -> Result<Box<[u8]>, usize> {
         if let Some(bytes) = self.free.pop() {
             return Ok(bytes);
@@ -105,7 +103,7 @@ mod tests {
         };
         let mut buffers: Vec<_> = (0..MAX_BUFFERS + 2).map(|_| pool.take_buffer(LONG_LEN)).collect();
         assert_eq!(lengths(&buffers), [vec![BUFFER_LEN; MAX_BUFFERS], vec![SHORT_LEN; 2]].concat());
-        // A short buffer is freed after use; a pooled one is used again.
+        // Short buffers are freed after use, and pooled ones are reused.
         buffers.truncate(MAX_BUFFERS);
         assert!(pool.lock().free.is_empty());
         buffers.truncate(MAX_BUFFERS - 1);

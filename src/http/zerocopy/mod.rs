@@ -1,4 +1,4 @@
-//! How bytes reach a socket: copied, as pages of a leased file, or as TLS records.
+//! Sends response bytes to a socket: copied, as pages of a leased file without a copy, or as TLS records.
 
 mod base_reader;
 mod body_mode;

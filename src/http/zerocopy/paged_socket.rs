@@ -1,5 +1,5 @@
-//! A socket that sends [lent](PageLending) pages of base images without a copy and copies all other bytes. It sends long
-//! responses in full packets.
+//! A socket that sends [lent](PageLending) pages of base images without a copy, and copies all other bytes. It sends
+//! long responses in full packets.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -20,15 +20,15 @@ use super::socket_changes::SocketChanges;
 use crate::base_files::{LentPages, PageLending};
 use crate::http::listener::{Socket, charge_task_budget};
 
-/// The shortest write for which sending pages costs less than a copy.
+/// Minimum length of a write for which sending pages costs less than copying.
 pub(in crate::http) const PAGES_LEN: usize = 64 << 10;
-/// The number of unflushed bytes after which more is expected to follow. A shorter write, such as one TLS record and
-/// the bytes with it, may be the whole response.
+/// The number of unflushed bytes from which on more writes are expected. Fewer bytes may be a whole response, for
+/// example one TLS record and the bytes sent with it.
 const STREAM_LEN: usize = 20 << 10;
-/// The interval between checks whether the client has acknowledged the pages of a file that is otherwise unused.
+/// The interval between checks whether the client has acknowledged lent pages, after their base image was dropped.
 const RETURN_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A socket, with the pages that are on their way through it.
+/// A socket, with the lent pages whose bytes the client has not yet acknowledged.
 #[derive(Debug)]
 pub(in crate::http) struct PagedSocket {
     socket: Socket,
@@ -36,16 +36,16 @@ pub(in crate::http) struct PagedSocket {
     lending: Option<PageLending>,
     sending: SendingFile,
     lent: Option<LentPages>,
-    /// The time of the next check of pages that are still to be returned.
+    /// The timer for the next check of lent pages whose base image was dropped.
     returning: Option<Pin<Box<Sleep>>>,
-    /// The most bytes to put into the pipe at a time. It follows the number that the socket last took: filling a pipe
-    /// takes time as well.
+    /// Maximum number of bytes to put into the pipe at a time. It adapts to the number that the socket accepted last,
+    /// because filling the pipe also takes time.
     room: usize,
     /// The number of bytes written since the last flush.
     unflushed: usize,
-    /// Whether the last bytes wait for more, until a packet is full or the stream is flushed.
+    /// Whether the kernel holds back an incomplete packet until it is full or the stream is flushed.
     is_corked: bool,
-    /// Present after `shutdown`, while the client has not acknowledged everything.
+    /// Set after `shutdown`, while the client has not acknowledged everything.
     closing: Option<SocketChanges>,
 }
 
@@ -64,7 +64,8 @@ impl PagedSocket {
         }
     }
 
-    /// Returns an error if recalled pages are on their way. A connection that has sent all of its pages continues.
+    /// Returns an error if lent pages were recalled and the client has not acknowledged them all. Otherwise, the
+    /// connection continues.
     fn require_not_recalled(&mut self) -> io::Result<()> {
         let recalled = self.lent.as_ref().filter(|lent| lent.is_recalled());
         let Some(source) = recalled.map(|lent| lent.file_name().to_owned()) else { return Ok(()) };
@@ -77,7 +78,7 @@ impl PagedSocket {
         Err(io::Error::new(io::ErrorKind::ConnectionAborted, error))
     }
 
-    /// Reports whether the client has acknowledged all bytes. If so, lent pages are returned.
+    /// Returns `true` if the client has acknowledged all bytes. The lent pages are then returned.
     fn has_sent_all(&mut self) -> bool {
         let has_sent_all = self.socket.unsent_len() == 0;
         if has_sent_all {
@@ -86,14 +87,14 @@ impl PagedSocket {
         has_sent_all
     }
 
-    /// Reports whether lent pages may be among the bytes that the client has not acknowledged.
+    /// Returns `true` if unacknowledged bytes may include lent pages.
     fn has_unsent_pages(&mut self) -> bool {
         self.lent.is_some() && !self.has_sent_all()
     }
 
-    /// Returns the pages of a file whose base image was dropped as soon as the client has acknowledged them. Otherwise, a
-    /// connection that waits for its next request would keep a deleted file open. The kernel has no event for the
-    /// acknowledgement, so it is checked repeatedly.
+    /// Returns the lent pages after their base image was dropped, as soon as the client has acknowledged them.
+    /// Otherwise, a connection that waits for its next request would keep a deleted file open. The kernel has no event
+    /// for the acknowledgement, so a timer checks for it.
     fn return_unused_pages(&mut self, context: &mut Context<'_>) {
         while self.lent.as_ref().is_some_and(LentPages::is_unused) && !self.has_sent_all() {
             let timer = self.returning.get_or_insert_with(|| Box::pin(sleep(RETURN_INTERVAL)));
@@ -104,9 +105,9 @@ impl PagedSocket {
         }
     }
 
-    /// Makes the kernel send full packets only, or also the incomplete packet that waits for more. Without this, the
-    /// rest of a write becomes a separate packet as soon as the client acknowledges more: a stream of pages takes up to
-    /// twice as many packets, and a stream of TLS records four times as many.
+    /// Makes the kernel hold back an incomplete packet, or send it. If it were sent, the rest of each write would
+    /// become a separate packet as soon as the client acknowledges more. A stream of pages would take up to twice as
+    /// many packets, and a stream of TLS records four times as many.
     fn set_corked(&mut self, is_corked: bool) -> io::Result<()> {
         if let Socket::Tcp(socket) = &self.socket
             && self.is_corked != is_corked
@@ -117,24 +118,24 @@ impl PagedSocket {
         Ok(())
     }
 
-    /// Returns the file and the offset of mapped bytes, if its pages may be sent.
+    /// Returns the file and the offset in it for mapped bytes, if the pages may be sent.
     fn lendable_pages(&mut self, bytes: &[u8], context: &Context<'_>) -> Option<(Arc<File>, u64)> {
         let lending = self.lending.as_ref().filter(|_| matches!(self.socket, Socket::Tcp(_)))?.clone();
         let base = self.sending.current_file()?;
         let (file, offset) = base.file_pages(bytes)?;
         if !self.lent.as_ref().is_some_and(|lent| lent.belong_to(file) && !lent.is_recalled()) {
-            // The pages of another file have to be sent first.
+            // Bytes of another file must be acknowledged first.
             if self.has_unsent_pages() {
                 return None;
             }
             self.lent = lending.borrow(file, context.waker());
         }
-        // A file that was revoked before this lease began may have other bytes by now.
+        // Check again after the lease was acquired: if the file was revoked before, its bytes may have changed.
         let is_mapped = || base.file_pages(bytes).is_some();
         (self.lent.is_some() && is_mapped()).then(|| (Arc::clone(file.file()), offset))
     }
 
-    /// Sends pages if the first large slice is in a lent file, and copies otherwise.
+    /// Sends pages if the first long slice belongs to a lent file, and copies otherwise.
     fn poll_send(&mut self, context: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         let large = slices.iter().position(|slice| slice.len() >= PAGES_LEN);
         let pages = large.and_then(|at| {
@@ -148,30 +149,30 @@ impl PagedSocket {
         loop {
             ready!(socket.poll_write_ready(context))?;
             let Ok(pages) = PipedPages::from_file(&file, offset, len.min(self.room)) else {
-                // A copy reports the error of the file, or succeeds if only pipes are unavailable.
+                // Copy instead. This reports the error of the file, or succeeds if only pipes are unavailable.
                 self.lending = None;
                 return Pin::new(&mut self.socket).poll_write_vectored(context, slices);
             };
-            let mut taken = 0;
+            let mut sent_len = 0;
             let tried = socket.try_io(Interest::WRITABLE, || {
                 let (sent, all) = send_copies_and_pages(socket, copies, pages)?;
-                taken = sent;
-                // The socket is full: tokio has to wait until it is writable again.
+                sent_len = sent;
+                // The socket is full. With this error, tokio waits until it is writable again.
                 if all { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
             });
             match tried {
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Poll::Ready(Err(error)),
                 Ok(()) => self.room = (self.room * 2).min(PIPE_LEN),
-                Err(_) => self.room = taken.max(PAGES_LEN),
+                Err(_) => self.room = sent_len.max(PAGES_LEN),
             }
-            if taken > 0 {
-                return charge_task_budget(Poll::Ready(Ok(taken)), context);
+            if sent_len > 0 {
+                return charge_task_budget(Poll::Ready(Ok(sent_len)), context);
             }
         }
     }
 }
 
-/// Sends copied bytes, then pages. Returns the number of bytes, and whether the socket took all of them.
+/// Copies bytes, then sends pages. Returns the number of bytes sent, and whether the socket accepted all of them.
 fn send_copies_and_pages(
     socket: &TcpStream,
     copies: &[IoSlice<'_>],
@@ -179,7 +180,7 @@ fn send_copies_and_pages(
 ) -> io::Result<(usize, bool)> {
     let mut copied = 0;
     if !copies.is_empty() {
-        // `MORE`: they wait for the pages that follow instead of becoming a separate packet.
+        // `MORE`: keep the bytes for the same packet as the pages that follow.
         let flags = SendFlags::MORE | SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         copied = sendmsg(socket, copies, &mut SendAncillaryBuffer::default(), flags)?;
         if copied < copies.iter().map(|slice| slice.len()).sum() {
@@ -221,11 +222,11 @@ impl AsyncWrite for PagedSocket {
         if this.unflushed > STREAM_LEN || slices.iter().any(|slice| slice.len() > PAGES_LEN) {
             this.set_corked(true)?;
         }
-        let written = this.poll_send(context, slices);
-        if let Poll::Ready(Ok(len)) = written {
+        let result = this.poll_send(context, slices);
+        if let Poll::Ready(Ok(len)) = result {
             this.unflushed = this.unflushed.saturating_add(len);
         }
-        written
+        result
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -240,13 +241,13 @@ impl AsyncWrite for PagedSocket {
         Pin::new(&mut this.socket).poll_flush(context)
     }
 
-    /// Sends the end of the stream, then waits until the client has acknowledged everything. Pages may not change
-    /// before. If the socket were closed earlier, a client that still sends something would lose what it has not
-    /// received. [`TimedSocket`](super::TimedSocket) bounds the wait.
+    /// Sends the end of the stream, then waits until the client has acknowledged everything. Until then, lent pages
+    /// must not change. Also, closing the socket earlier would make a client that still sends bytes lose the rest of
+    /// the response. [`TimedSocket`](super::TimedSocket) limits the wait.
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.closing.is_none() {
-            // Later, the end of the stream has to be acknowledged as well.
+            // Check before the end of the stream is sent, because that must be acknowledged as well.
             let is_sent = this.has_sent_all();
             ready!(Pin::new(&mut this.socket).poll_shutdown(context))?;
             if is_sent {
@@ -280,7 +281,8 @@ impl DirectSocket for PagedSocket {
 }
 
 impl Drop for PagedSocket {
-    /// Pages must not stay in the socket after their `LentPages` are dropped.
+    /// Makes the kernel discard unacknowledged pages, because they must not stay in the socket after `LentPages` is
+    /// dropped.
     fn drop(&mut self) {
         if self.has_unsent_pages() {
             self.discard_unsent_on_close();
@@ -299,7 +301,7 @@ mod tests {
     use super::*;
     use crate::base_files::BaseFile;
 
-    /// Without the flush, the kernel would send the waiting bytes too, but a fifth of a second later.
+    /// Without a flush, the kernel would send the waiting bytes after a fifth of a second.
     #[tokio::test]
     async fn flushed_bytes_do_not_wait_for_more() {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -335,7 +337,8 @@ mod tests {
         }
     }
 
-    /// A socket that is closed with unread bytes is reset, and loses what the client has not received.
+    /// If a socket is closed with unread bytes, the connection is reset and the client loses bytes that it has not
+    /// read.
     #[tokio::test]
     async fn shutdown_waits_until_the_client_has_everything() {
         const LEN: usize = 8 << 20;

@@ -1,7 +1,6 @@
-//! The pipe that moves pages from a file into a socket, one for each thread.
+//! Moves pages from a file into a socket through a pipe. Each thread has one pipe.
 //!
-//! `sendfile` does the same with a pipe inside the kernel, which holds 64 KiB. A larger one halves the cost of a
-//! stream.
+//! `sendfile` does the same with a pipe of 64 KiB inside the kernel. A larger pipe halves the CPU cost of a download.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -11,7 +10,7 @@ use std::os::fd::AsFd;
 use rustix::io::retry_on_intr;
 use rustix::pipe::{SpliceFlags, fcntl_setpipe_size, splice};
 
-/// The capacity of a pipe: the most that an unprivileged user can set.
+/// The capacity of a pipe: the maximum for an unprivileged user.
 pub(super) const PIPE_LEN: usize = 1 << 20;
 
 thread_local! {
@@ -22,13 +21,13 @@ thread_local! {
 struct PagePipe {
     reader: PipeReader,
     writer: PipeWriter,
-    /// The destination of pages that no socket took.
+    /// `/dev/null`, for pages that no socket accepted.
     sink: File,
 }
 
-/// Pages in the pipe of this thread.
+/// Pages of a file in this thread's pipe.
 pub(super) struct PipedPages {
-    /// `Some` until drop.
+    /// `None` only during drop.
     pipe: Option<PagePipe>,
     left: usize,
 }
@@ -40,7 +39,7 @@ impl PagePipe {
         Ok(Self { reader, writer, sink: File::options().write(true).open("/dev/null")? })
     }
 
-    /// Moves bytes from the pipe into another file, as many as possible without waiting.
+    /// Moves up to `len` bytes from the pipe into another file, without waiting.
     fn drain(&self, into: impl AsFd, len: usize) -> io::Result<usize> {
         match retry_on_intr(|| splice(&self.reader, None, &into, None, len, SpliceFlags::NONBLOCK))? {
             0 => Err(io::ErrorKind::WriteZero.into()),
@@ -50,11 +49,11 @@ impl PagePipe {
 }
 
 impl PipedPages {
-    /// Moves `len` bytes of a file into the pipe, or as many as it holds.
+    /// Moves up to `len` bytes of a file into the pipe.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file has no bytes at `offset`, or if no pipe can be made.
+    /// Returns an error if the file has no bytes at `offset`, or if no pipe can be created.
     pub(super) fn from_file(file: &File, mut offset: u64, len: usize) -> io::Result<Self> {
         let pipe = PIPE.take().map_or_else(PagePipe::new, Ok)?;
         let mut pages = Self { pipe: None, left: 0 };
@@ -66,11 +65,12 @@ impl PipedPages {
         if pages.left == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(pages) }
     }
 
-    /// Sends the pages to a non-blocking socket. Returns the number of bytes that it took, and whether those are all.
+    /// Sends the pages to a non-blocking socket. Returns the number of bytes sent, and whether the socket accepted all
+    /// of them.
     ///
     /// # Errors
     ///
-    /// Returns the error of a socket that takes nothing: [`WouldBlock`](io::ErrorKind::WouldBlock) if it is full.
+    /// Returns the error of a socket that accepts nothing: [`WouldBlock`](io::ErrorKind::WouldBlock) if it is full.
     pub(super) fn send(mut self, socket: impl AsFd) -> io::Result<(usize, bool)> {
         let all = self.left;
         while self.left > 0 {
@@ -91,7 +91,8 @@ impl PipedPages {
 }
 
 impl Drop for PipedPages {
-    /// Empties the pipe and keeps it. If that fails, the pipe is closed: its bytes would go to the next client.
+    /// Empties the pipe and keeps it for later use. If that fails, closes the pipe, because its bytes would go to the
+    /// next client.
     fn drop(&mut self) {
         let Some(pipe) = self.pipe.take() else { return };
         while self.left > 0 {
@@ -129,7 +130,7 @@ mod tests {
         let mut bytes = vec![0; sent];
         client.read_exact(&mut bytes).unwrap();
         assert!(bytes.iter().all(|byte| *byte == 1));
-        // These pages are never sent.
+        // Drop pages that were never sent.
         drop(PipedPages::from_file(&first, 0, PIPE_LEN).unwrap());
         assert_eq!(PipedPages::from_file(&second, 4095, 9).unwrap().send(&socket).unwrap(), (9, true));
         client.read_exact(&mut bytes[..9]).unwrap();

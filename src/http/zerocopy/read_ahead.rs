@@ -1,4 +1,4 @@
-//! Reads that wait for a disk, on the blocking threads of the runtime.
+//! Disk reads for response bodies, on the blocking threads of the runtime.
 
 use std::io;
 use std::pin::Pin;
@@ -12,24 +12,23 @@ use tokio::sync::Semaphore;
 use super::buffers::read_span;
 use crate::base_files::BaseFile;
 
-/// The most spans that all downloads of this process read at a time. More do not make a disk faster, and each takes a
-/// thread and a small buffer.
+/// Maximum number of concurrent reads for all downloads of this process. More would not make a disk faster, and each
+/// needs a thread and a small buffer.
 const MAX_READS: usize = 32;
 
 static READS: Semaphore = Semaphore::const_new(MAX_READS);
 
-/// A read in progress.
+/// A read that the response body waits for.
 pub(in crate::http) struct PendingRead(Pin<Box<dyn Future<Output = io::Result<ReadDone>> + Send>>);
 
-/// The result of a read.
 pub(in crate::http) enum ReadDone {
     Bytes(Bytes),
-    /// The extent is in memory now.
+    /// The extent is now in memory.
     InMemory(Extent),
 }
 
 impl PendingRead {
-    /// Brings a span into memory, and asks the kernel to read `next` meanwhile.
+    /// Reads a span into memory, and asks the kernel to read `next` at the same time.
     pub(super) fn start_read_ahead(file: Arc<BaseFile>, span: Extent, next: Option<Extent>) -> Self {
         Self(Box::pin(on_blocking_threads(move || {
             file.read_ahead(span, next).map_err(io::Error::other)?;
@@ -37,12 +36,12 @@ impl PendingRead {
         })))
     }
 
-    /// Hashes a file that has lost its last name. The caller has read `span` and reads it again.
+    /// Hashes a file again whose last name was removed. The caller reads `span` again afterwards.
     pub(super) fn start_rehash(file: Arc<BaseFile>, span: Extent) -> Self {
         Self(Box::pin(async move { file.rehash().await.map(|()| ReadDone::InMemory(span)) }))
     }
 
-    /// Reads the beginning of a span of any storage, up to the length of a buffer.
+    /// Reads the first bytes of a span, up to the length of a buffer. Also works if the source is not a file.
     pub(super) fn start_span(file: Arc<BaseFile>, span: Extent) -> Self {
         Self(Box::pin(on_blocking_threads(move || read_span(file.source(), span).map(ReadDone::Bytes))))
     }
@@ -56,7 +55,7 @@ async fn on_blocking_threads<T: Send + 'static>(
     read: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     let permit = READS.acquire().await.map_err(io::Error::other)?;
-    // A read whose body is dropped runs to its end, and counts as a read until then.
+    // If the response body is dropped, the read still runs to its end, and keeps its permit until then.
     let read = move || {
         let _permit = permit;
         read()

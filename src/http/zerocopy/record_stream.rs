@@ -1,4 +1,4 @@
-//! A TLS stream that buffers little for a client that does not read.
+//! TLS connections that encrypt little in advance, so that slow clients use little memory.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -10,15 +10,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// The bytes of a record.
+/// Maximum number of plain bytes in a TLS record.
 const RECORD: usize = 16 << 10;
-/// The bytes that are encrypted together, if not too many connections do so. Four records in one system call take 8 %
-/// less processor time than in four (whole image, one client).
+/// The number of bytes to encrypt together in a burst. Four records in one system call take 8 % less CPU time than four
+/// calls (whole image, one client).
 const BURST: usize = 4 * RECORD;
-/// The most connections with a burst that is not yet sent. A client that does not read keeps it in memory.
+/// Maximum number of connections with an unsent burst. A client that does not read keeps its burst in memory.
 const MAX_BURSTS: usize = 64;
 
-/// The bursts of all connections of a listener.
+/// The permits for bursts, shared by all connections of a listener.
 #[derive(Clone, Debug)]
 pub(in crate::http) struct RecordBursts(Arc<Semaphore>);
 
@@ -28,18 +28,18 @@ impl Default for RecordBursts {
     }
 }
 
-/// A TLS stream that encrypts a record, or a burst of them, only after all earlier ones are sent. Otherwise TLS would
+/// A TLS stream that encrypts the next record or burst only after all earlier ones are sent. Otherwise, TLS would
 /// encrypt a shorter record to fill its buffer limit, and keep both in memory.
 #[derive(Debug)]
 pub(in crate::http) struct RecordStream<S> {
     tls: TlsStream<S>,
     bursts: RecordBursts,
-    /// Held until the burst is sent.
+    /// The permit for the current burst, held until the burst is sent.
     burst: Option<OwnedSemaphorePermit>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> RecordStream<S> {
-    /// Waits for the handshake.
+    /// Performs the TLS handshake.
     pub(in crate::http) async fn accept(
         acceptor: &TlsAcceptor,
         socket: S,
@@ -57,7 +57,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> RecordStream<S> {
         }
     }
 
-    /// Allows a burst for the next write, if it is long enough and there are not too many.
+    /// Allows a burst for a write of `len` bytes, if the write is long enough and a permit is free.
     fn begin_burst(&mut self, len: usize) {
         if len > RECORD && self.burst.is_none() {
             self.burst = Arc::clone(&self.bursts.0).try_acquire_owned().ok();
@@ -97,11 +97,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for RecordStream<S> {
         let this = self.get_mut();
         ready!(this.poll_sent(context))?;
         this.begin_burst(slices.iter().map(|slice| slice.len()).sum());
-        let written = Pin::new(&mut this.tls).poll_write_vectored(context, slices);
+        let result = Pin::new(&mut this.tls).poll_write_vectored(context, slices);
         if !this.tls.get_ref().1.wants_write() {
             this.end_burst();
         }
-        written
+        result
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the two ends of a connection: bytes written to the first arrive encrypted at the second.
+    /// Returns both ends of a connection: bytes written to the first arrive encrypted at the second.
     async fn connected_ends(room: usize, bursts: RecordBursts) -> (RecordStream<DuplexStream>, DuplexStream) {
         let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["localhost".into()]).unwrap();
         let key = PrivateKeyDer::try_from(signing_key.serialize_der()).unwrap();
@@ -152,23 +152,23 @@ mod tests {
         (records.unwrap(), client.unwrap().into_inner().0)
     }
 
-    /// Sends bytes to a slow reader. At most `most` are encrypted and not sent.
-    async fn assert_full_records(bursts: RecordBursts, most: usize) {
+    /// Sends bytes to a slow reader, and checks that at most `max_unsent` encrypted bytes are unsent.
+    async fn assert_full_records(bursts: RecordBursts, max_unsent: usize) {
         let (mut records, mut client) = connected_ends(20_000, bursts).await;
-        let (mut taken, mut sent) = (0, Vec::new());
+        let (mut accepted, mut sent) = (0, Vec::new());
         while sent.len() < 400_000 {
             while let Some(len) = records.write(&[7; 100_000]).now_or_never() {
-                taken += len.unwrap();
+                accepted += len.unwrap();
             }
-            assert!(taken < sent.len() + 20_000 + most);
+            assert!(accepted < sent.len() + 20_000 + max_unsent);
             let mut part = [0; 700];
             client.read_exact(&mut part).await.unwrap();
             sent.extend(part);
         }
-        assert!(taken > 300_000 && (most == RECORD) == (records.burst.is_none()));
+        assert!(accepted > 300_000 && (max_unsent == RECORD) == (records.burst.is_none()));
         let mut rest = &sent[..];
         while let Some((head, body)) = rest.split_first_chunk::<5>() {
-            // 16 KiB, the content type, and a tag.
+            // The content of a record (16 KiB), its content type, and the authentication tag.
             assert_eq!(usize::from(u16::from_be_bytes([head[3], head[4]])), RECORD + 17);
             rest = body.get(RECORD + 17..).unwrap_or_default();
         }
@@ -177,7 +177,7 @@ mod tests {
     #[tokio::test]
     async fn slow_reader_gets_full_records() {
         assert_full_records(RecordBursts::default(), BURST).await;
-        // Other connections have all bursts.
+        // No permit for a burst is free.
         assert_full_records(RecordBursts(Arc::new(Semaphore::new(0))), RECORD).await;
     }
 

@@ -1,11 +1,11 @@
-//! The end of a TCP connection whose last bytes the client has not acknowledged.
+//! Notifies a closing TCP connection when the client has acknowledged the last bytes.
 //!
-//! The kernel has no event for "everything is acknowledged". But after `shutdown` the acknowledgement of the last byte
-//! changes the state of the socket (to FIN-WAIT-2, TIME-WAIT or CLOSED), as a reset does, and each change of state
-//! wakes an epoll instance that watches the socket.
+//! The kernel has no event for this acknowledgement. But after `shutdown`, the acknowledgement of the last byte changes
+//! the state of the socket (to FIN-WAIT-2, TIME-WAIT or CLOSED), and so does a reset. Each change of the state wakes an
+//! epoll instance that watches the socket.
 //!
-//! This is an epoll instance of our own. tokio's readiness would do only for some clients: once both directions are
-//! shut down, the socket stays ready, and the connection of a client that sent its end first would be polled without a
+//! tokio's readiness is not sufficient, so this module has its own epoll instance. With tokio, a socket stays ready
+//! once both directions are shut down. If the client closes its side first, the connection would be polled without a
 //! pause.
 
 use std::collections::HashMap;
@@ -21,17 +21,17 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 use tokio::net::TcpStream;
 
-/// The most changes that the kernel reports per call. More wait for the next call.
+/// Maximum number of changes to read from the kernel in one call. Further changes are read by the next call.
 const EVENTS: usize = 64;
 
-/// Wakes a task whenever its socket changes, as long as this exists and the socket is open.
+/// Wakes a task whenever its socket changes, until this value is dropped or the socket is closed.
 #[derive(Debug)]
 pub(super) struct SocketChanges {
     watch: SocketWatcher,
     number: u64,
 }
 
-/// The sockets that are watched, and the thread that waits for their changes. It is the same one for the whole process.
+/// The watched sockets and the thread that waits for their changes. One instance serves the whole process.
 #[derive(Clone, Debug)]
 struct SocketWatcher(Arc<WatchedSockets>);
 
@@ -43,12 +43,12 @@ struct WatchedSockets {
 }
 
 impl SocketChanges {
-    /// Watches a socket for a task. The task is woken once at the beginning, so it may look at the socket before or
-    /// after.
+    /// Watches a socket for a task. The task is woken once at the start, so it may check the socket before or after
+    /// this call.
     ///
     /// # Errors
     ///
-    /// Returns an error if the kernel refuses to watch the socket, or another thread.
+    /// Returns an error if the kernel cannot watch the socket, or cannot start the thread.
     pub(super) fn watch(socket: &TcpStream, task: &Waker) -> io::Result<Self> {
         let watch = SocketWatcher::for_process()?;
         let number = watch.0.next.fetch_add(1, Ordering::Relaxed);
@@ -61,7 +61,7 @@ impl SocketChanges {
 }
 
 impl Drop for SocketChanges {
-    /// The kernel forgets the socket when it is closed.
+    /// The kernel itself stops watching when the socket is closed.
     fn drop(&mut self) {
         self.watch.lock_tasks().remove(&self.number);
     }
@@ -82,7 +82,7 @@ impl SocketWatcher {
         Ok(watch)
     }
 
-    /// Wakes the tasks of sockets that change.
+    /// Waits for changes and wakes the tasks of the changed sockets.
     fn run(&self) {
         let mut events = Vec::with_capacity(EVENTS);
         loop {
@@ -107,8 +107,8 @@ impl SocketWatcher {
     }
 }
 
-/// Reports whether a socket that was connected no longer is: after a reset, or after both sides have acknowledged the
-/// other's end. The kernel then holds no bytes for the client, although it still reports how many there were.
+/// Returns `true` if the socket is no longer connected, after a reset or after both sides have acknowledged the end of
+/// the other side. The kernel then holds no bytes for the client, although it still reports their number.
 pub(super) fn is_closed(socket: &TcpStream) -> bool {
     socket.peer_addr().is_err_and(|error| error.kind() == io::ErrorKind::NotConnected)
 }
@@ -128,7 +128,7 @@ mod tests {
 
     const LEN: usize = 256 << 10;
 
-    /// A client with a small receive buffer, and a socket that has sent it more than that.
+    /// Returns a client with a small receive buffer, and a socket that has sent it more bytes than fit.
     async fn slow_reader_pair() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let client = TcpSocket::new_v4().unwrap();
@@ -139,11 +139,11 @@ mod tests {
         (client, socket)
     }
 
-    /// Waits until the client has everything or is gone. Returns the number of checks.
+    /// Waits until the client has acknowledged everything or has disconnected. Returns the number of checks.
     async fn checks_until_closed(socket: &TcpStream) -> usize {
-        let (mut looks, mut changes) = (0, None);
+        let (mut checks, mut changes) = (0, None);
         poll_fn(|context| {
-            looks += 1;
+            checks += 1;
             if unacked_bytes(socket).unwrap() == 0 || is_closed(socket) {
                 return Poll::Ready(());
             }
@@ -151,7 +151,7 @@ mod tests {
             Poll::Pending
         })
         .await;
-        looks
+        checks
     }
 
     #[tokio::test]
@@ -166,8 +166,8 @@ mod tests {
             let mut bytes = Vec::new();
             client.read_to_end(&mut bytes).await.unwrap();
             assert_eq!(bytes.len(), LEN);
-            let looks = closing.await.unwrap();
-            assert!(looks < 10, "{looks} looks: the socket was polled");
+            let checks = closing.await.unwrap();
+            assert!(checks < 10, "{checks} checks: the socket was polled without a pause");
         }
     }
 
