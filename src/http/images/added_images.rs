@@ -1,4 +1,4 @@
-//! Base images that users add to an inventory while the service runs, on this replica or on another one.
+//! Keeps an image server informed of base images that users add while the service runs, on any replica.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use inventory::store::{FeedEvent, Kind};
 
 use super::server::ImageServer;
 
-/// The pause after a failure of the database.
+/// The pause before the next attempt after a database error.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Sets the [added base images](ImageServer::set_added_images) of a server whenever those of an inventory change, until
-/// its database is closed.
+/// Passes the base images that users added to a server ([`ImageServer::set_added_images`]). Does so again after every
+/// change in the inventory, until its database is closed.
 pub async fn follow_added_images(inventory: Inventory, server: ImageServer) {
     let mut feed = inventory.records().store().feed().subscribe();
     loop {

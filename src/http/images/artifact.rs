@@ -1,4 +1,4 @@
-//! The artifacts and boot files that URLs select.
+//! The artifacts and boot files that a URL can select.
 
 use discovery::{Inputs, RenderedConfig};
 use ignition::discovery::DiscoveryImage;
@@ -8,26 +8,26 @@ use super::source_error::SourceError;
 use inventory::catalogue::{CpuArchitecture, ImageType};
 use inventory::id::InfraEnvId;
 
-/// The name of the iPXE script in the URLs under `/i`.
+/// The name of the iPXE script in URLs under `/i`.
 pub(super) const SCRIPT: &str = "script.ipxe";
 
-/// A file that is made for an infra-env.
+/// A file generated for one infra-env, except for the iPXE script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Artifact {
-    /// The full ISO.
+    /// The full ISO, which contains the root file system.
     FullIso,
-    /// The minimal ISO, which fetches its root file system over the network.
+    /// The minimal ISO, which downloads its root file system from the server.
     MinimalIso,
-    /// The ISO for an installation without network. It is made from a separate base image.
+    /// The ISO for an installation without network, generated from a separate base image.
     DisconnectedIso,
     /// The initrd for hosts that boot over the network.
     Initrd,
-    /// On s390x: the load address and the size of that initrd.
+    /// On s390x: the load address and the size of the initrd.
     InitrdAddrsize,
 }
 
 impl Artifact {
-    /// Returns the artifacts that are available for an architecture.
+    /// Returns the artifacts available for an architecture.
     pub fn all(architecture: CpuArchitecture) -> impl Iterator<Item = Self> {
         let is_z = architecture == CpuArchitecture::S390x;
         [Self::FullIso, Self::MinimalIso, Self::Initrd]
@@ -35,14 +35,14 @@ impl Artifact {
             .chain(is_z.then_some(Self::InitrdAddrsize))
     }
 
-    /// Returns the ISO with a file name at the end of a short URL of the Assisted Image Service.
+    /// Returns the ISO with this file name in a short URL of the Assisted Image Service.
     #[must_use]
     pub fn from_iso_file_name(name: &str) -> Option<Self> {
         let isos = [Self::FullIso, Self::MinimalIso, Self::DisconnectedIso];
         isos.into_iter().find(|artifact| artifact.name() == name)
     }
 
-    /// Returns the artifact with a name at the end of a URL under `/i`.
+    /// Returns the artifact with this name in a URL under `/i`.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::FullIso, Self::MinimalIso, Self::Initrd, Self::InitrdAddrsize]
@@ -50,7 +50,7 @@ impl Artifact {
             .find(|artifact| artifact.name() == name)
     }
 
-    /// Returns its name in the URLs under `/i`.
+    /// Returns the name in URLs under `/i`, such as `full.iso`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ impl Artifact {
         }
     }
 
-    /// Returns the ISO with a type in the query of a long URL.
+    /// Returns the ISO for the `type` in the query of a long URL, such as `minimal-iso`.
     #[must_use]
     pub fn from_iso_type(name: &str) -> Option<Self> {
         match name {
@@ -73,8 +73,8 @@ impl Artifact {
         }
     }
 
-    /// Returns the kind of discovery config. `None` for network boot: like the Assisted Service, it uses the config of
-    /// the infra-env.
+    /// Returns the kind of discovery config. `None` for network boot, which uses the kind of the infra-env, as in the
+    /// Assisted Service.
     #[must_use]
     pub fn discovery_image(self) -> Option<DiscoveryImage> {
         match self {
@@ -84,12 +84,12 @@ impl Artifact {
         }
     }
 
-    /// Renders the config of this artifact: with a MAC address, with the network of the host that has it only.
-    /// Generates the network files, unless the cache has them, so call it on a blocking thread.
+    /// Renders the config of this artifact. With a MAC address, the config contains the network of that host only. Call
+    /// this on a blocking thread, because it generates network files that are not in `cache`.
     ///
     /// # Errors
     ///
-    /// Returns an error if no host has that MAC address, or if the inputs do not result in a valid config.
+    /// Returns an error if no host has this MAC address, or if the inputs do not result in a valid config.
     pub fn render(
         self,
         inputs: &Inputs,
@@ -107,19 +107,19 @@ impl Artifact {
         })
     }
 
-    /// Reports whether it is an ISO image.
+    /// Returns `true` if the artifact is an ISO image.
     #[must_use]
     pub fn is_iso(self) -> bool {
         matches!(self, Self::FullIso | Self::MinimalIso | Self::DisconnectedIso)
     }
 
-    /// Returns the type of its base images.
+    /// Returns the type of the base images from which the artifact is generated.
     #[must_use]
     pub fn base_image_type(self) -> ImageType {
         if self == Self::DisconnectedIso { ImageType::Disconnected } else { ImageType::Full }
     }
 
-    /// Returns the name to save it under.
+    /// Returns the file name that the response suggests to the client.
     #[must_use]
     pub fn file_name(self, infra_env: InfraEnvId, architecture: CpuArchitecture) -> String {
         match self {
@@ -130,38 +130,38 @@ impl Artifact {
         }
     }
 
-    /// Returns its media type.
+    /// Returns the media type, for `Content-Type`.
     #[must_use]
     pub fn media_type(self) -> &'static str {
         if self.is_iso() { "application/x-iso9660-image" } else { "application/octet-stream" }
     }
 }
 
-/// A file of a base image that is the same for all infra-envs.
+/// A file extracted from a base image. It is the same for all infra-envs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BaseImageFile {
-    /// The kernel.
+    /// The kernel, for network boot.
     Kernel,
-    /// The root file system.
+    /// The root file system image, for the minimal ISO and network boot.
     Rootfs,
-    /// On s390x: the list of files and addresses that the firmware loads.
+    /// On s390x: the list of files and load addresses for the firmware (`ins-file`).
     LoadList,
 }
 
 impl BaseImageFile {
-    /// Returns the files that are available for an architecture.
+    /// Returns the files available for an architecture.
     pub fn all(architecture: CpuArchitecture) -> impl Iterator<Item = Self> {
         let is_z = architecture == CpuArchitecture::S390x;
         [Self::Kernel, Self::Rootfs].into_iter().chain(is_z.then_some(Self::LoadList))
     }
 
-    /// Returns the file with a name in a URL.
+    /// Returns the file with this name in a URL.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Kernel, Self::Rootfs, Self::LoadList].into_iter().find(|file| file.name() == name)
     }
 
-    /// Returns its name in URLs.
+    /// Returns the name in URLs, such as `rootfs`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -171,7 +171,7 @@ impl BaseImageFile {
         }
     }
 
-    /// Returns the name to save it under.
+    /// Returns the file name that the response suggests to the client.
     #[must_use]
     pub fn file_name(self) -> &'static str {
         match self {

@@ -1,5 +1,5 @@
-//! The boot trace: how much of its image each host has read. Hosts read every byte from this server, so the progress is
-//! known.
+//! The boot trace: a record of how much of its image each host has read. Hosts read every byte from this server, so
+//! their progress is visible here.
 
 use std::collections::BTreeMap;
 use std::num::NonZero;
@@ -18,13 +18,13 @@ use crate::http::content::AnswerBody;
 use crate::http::listener::ClientAddress;
 use inventory::id::InfraEnvId;
 
-/// The number of readers that are kept. Each takes a few kilobytes.
+/// Maximum number of readers in memory. Each takes a few kilobytes.
 const MAX_READERS: NonZero<usize> = NonZero::new(2048).unwrap();
-/// Progress is counted in blocks of this many bytes.
+/// The block size in which progress is counted.
 const BLOCK: u64 = 64 << 10;
-/// The maximum number of ranges that are reported for a reader.
+/// Maximum number of ranges in the report on a reader.
 const MAX_RANGES: usize = 256;
-/// A host that is still booting does not wait this long for its next bytes.
+/// A reader without traffic for this long is idle or stalled. A host that is still booting requests bytes sooner.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// A client and the file that it reads.
@@ -35,7 +35,8 @@ pub(super) struct ReaderKey {
     pub(super) what: PlanKind,
 }
 
-/// The progress of recent readers. A new reader replaces the one that began an answer least recently.
+/// The progress of recent readers. If there are too many, a new reader replaces the one whose last response began
+/// first.
 #[derive(Debug)]
 pub(super) struct ReaderTraces(Mutex<LruCache<ReaderKey, Arc<ReaderTrace>>>);
 
@@ -51,27 +52,27 @@ impl ReaderTraces {
         use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the trace of a reader. Starts a new one if the image changed.
+    /// Returns the trace of a reader. Starts a new trace if the image has changed.
     pub(super) fn get_or_start(&self, reader: ReaderKey, planned: &Arc<PlannedFile>) -> Arc<ReaderTrace> {
         let etag = planned.content.representation().etag();
-        self.with_cache(|known| {
-            if let Some(trace) = known.get(&reader).filter(|trace| trace.etag == etag) {
+        self.with_cache(|traces| {
+            if let Some(trace) = traces.get(&reader).filter(|trace| trace.etag == etag) {
                 return Arc::clone(trace);
             }
             let trace = Arc::new(ReaderTrace::new(reader.clone(), planned));
-            known.put(reader, Arc::clone(&trace));
+            traces.put(reader, Arc::clone(&trace));
             trace
         })
     }
 }
 
-/// The progress of a reader with one image.
+/// The progress of one reader with one image.
 #[derive(Debug)]
 pub(super) struct ReaderTrace {
     reader: ReaderKey,
     etag: String,
     len: u64,
-    /// Locates files in the image. Weak: the trace does not keep the plan in memory.
+    /// Finds the files of the base image. The reference is weak, so a trace does not keep the plan in memory.
     planned: Weak<PlannedFile>,
     progress: Mutex<TraceState>,
 }
@@ -79,12 +80,12 @@ pub(super) struct ReaderTrace {
 #[derive(Debug)]
 struct TraceState {
     begun_at: DateTime<Utc>,
-    moved: Instant,
+    moved_at: Instant,
     answers: u64,
     under_way: u32,
     sent: u64,
     last: Range<u64>,
-    /// Whether the last finished answer ended before its last byte.
+    /// Whether the last finished response ended before its last byte.
     is_cut: bool,
     blocks: Vec<u64>,
 }
@@ -93,11 +94,11 @@ impl ReaderTrace {
     fn new(reader: ReaderKey, planned: &Arc<PlannedFile>) -> Self {
         let len = planned.content.representation().plan().len();
         let now = Utc::now();
-        // An image too large for the address space would have a trace without blocks. It is served all the same.
+        // If the image is too large for the address space, its trace has no blocks. The image is still served.
         let words = usize::try_from(len.div_ceil(BLOCK).div_ceil(64)).unwrap_or(0);
         let progress = TraceState {
             begun_at: now,
-            moved: Instant::now(),
+            moved_at: Instant::now(),
             answers: 0,
             under_way: 0,
             sent: 0,
@@ -122,7 +123,8 @@ impl ReaderTrace {
         use_it(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Records an answer, and returns the recorder of its bytes. Answers without bytes are not recorded.
+    /// Records the start of a response. Returns the recorder for its bytes, or `None` if the response has no bytes of
+    /// the image.
     pub(super) fn begin_transfer(
         this: &Arc<Self>,
         body: &AnswerBody,
@@ -133,12 +135,12 @@ impl ReaderTrace {
             progress.answers += 1;
             progress.under_way += 1;
             progress.last = span;
-            progress.moved = now;
+            progress.moved_at = now;
         });
         Some(TracedTransfer { trace: Arc::clone(this), is_now: true, is_over: false })
     }
 
-    /// Returns the file of the base image that contains a byte, while the plan is cached.
+    /// Returns the file of the base image at an offset. `None` if the plan is no longer cached.
     fn file_at(&self, offset: u64) -> Option<String> {
         let planned = self.planned.upgrade()?;
         let end = offset.checked_add(1)?;
@@ -149,7 +151,7 @@ impl ReaderTrace {
         planned.base.file_at(base)
     }
 
-    /// Returns the files of the base image in a range, while the plan is cached.
+    /// Returns the files of the base image in a range. Empty if the plan is no longer cached.
     fn files_in(&self, range: Range<u64>) -> Vec<String> {
         let Some(planned) = self.planned.upgrade() else { return Vec::new() };
         let mut files = Vec::new();
@@ -173,7 +175,7 @@ impl TraceState {
                 *word |= 1 << (block % 64);
             }
         }
-        self.moved = now;
+        self.moved_at = now;
     }
 
     fn record_end(&mut self, is_cut: bool) {
@@ -184,7 +186,7 @@ impl TraceState {
     fn reader_state(&self, blocks: u64) -> ReaderState {
         if self.read_block_count() >= blocks {
             ReaderState::Complete
-        } else if self.moved.elapsed() < SILENCE {
+        } else if self.moved_at.elapsed() < SILENCE {
             ReaderState::Reading
         } else if self.under_way > 0 || self.is_cut {
             ReaderState::Stalled
@@ -193,7 +195,7 @@ impl TraceState {
         }
     }
 
-    /// Returns the runs of blocks that were sent at least in part.
+    /// Returns runs of consecutive blocks. A block counts as sent if at least one byte of it was sent.
     fn sent_ranges(&self, len: u64) -> Vec<Range<u64>> {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         let bits = self.blocks.iter().flat_map(|word| (0..64).map(move |bit| word >> bit & 1 == 1));
@@ -214,29 +216,29 @@ impl TraceState {
     }
 }
 
-/// An answer that is being sent.
+/// A response in progress.
 #[derive(Debug)]
 pub(super) struct TracedTransfer {
     trace: Arc<ReaderTrace>,
-    /// Whether the last reading of the clock is still accurate. Most answers end before the first wait, so the clock is
-    /// not read again.
+    /// Whether the time of the last clock reading still counts as now. Most responses end without a wait, so the clock
+    /// is read only once.
     is_now: bool,
     is_over: bool,
 }
 
 impl TracedTransfer {
-    /// Records that the connection has to wait for the next bytes.
+    /// Records that the connection waits for the next bytes of the body.
     pub(super) fn record_wait(&mut self) {
         self.is_now = false;
     }
 
-    /// Records that bytes were handed to the connection, and whether they were the last ones.
+    /// Records that the body returned a range of bytes to the connection. `is_over` is `true` for the last range.
     pub(super) fn record_sent(&mut self, range: Range<u64>, is_over: bool) {
         let ends = is_over && !self.is_over;
         self.is_over |= is_over;
         let now = (!std::mem::take(&mut self.is_now)).then(Instant::now);
         self.trace.with_state(|progress| {
-            progress.record_sent(range, now.unwrap_or(progress.moved));
+            progress.record_sent(range, now.unwrap_or(progress.moved_at));
             if ends {
                 progress.record_end(false);
             }
@@ -252,7 +254,6 @@ impl Drop for TracedTransfer {
     }
 }
 
-/// The progress of all readers of an infra-env's images.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = boot_trace)]
 pub(super) struct BootTrace {
@@ -261,26 +262,26 @@ pub(super) struct BootTrace {
     readers: Vec<ReaderProgress>,
 }
 
-/// The progress of one reader.
+/// The progress of one client in reading one file.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = boot_trace_reader)]
 struct ReaderProgress {
     client: String,
     file: &'static str,
-    /// The MAC address of the host, if the image is for one host only.
+    /// MAC address of the host, if the image is for one host only.
     #[serde(skip_serializing_if = "Option::is_none")]
     machine: Option<String>,
     state: ReaderState,
     etag: String,
     size: u64,
-    /// The share of the file that was sent at least once, in percent, counted in blocks of 64 KiB.
+    /// Percentage of the file's 64 KiB blocks sent at least in part.
     percent: u8,
-    /// The number of bytes sent, including repeated ones.
+    /// Number of bytes sent, including repeated ones.
     bytes_sent: u64,
     answers: u64,
     last_range: LastRange,
-    /// The ranges that were sent at least once, in blocks of 64 KiB: the first 256. Present only if requested, because
-    /// finding the files of that many ranges is slow.
+    /// The first 256 ranges sent at least once, in blocks of 64 KiB. Present only if requested, because finding the
+    /// files of that many ranges is slow.
     #[serde(skip_serializing_if = "Option::is_none")]
     ranges: Option<Vec<SentRange>>,
     begun_at: DateTime<Utc>,
@@ -292,7 +293,7 @@ struct ReaderProgress {
 struct LastRange {
     first: u64,
     last: u64,
-    /// The file of the base image in which the range begins.
+    /// File of the base image in which the range begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<String>,
 }
@@ -302,7 +303,7 @@ struct LastRange {
 struct SentRange {
     first: u64,
     last: u64,
-    /// The files of the base image that overlap the range.
+    /// Files of the base image that overlap the range.
     files: Vec<String>,
 }
 
@@ -312,27 +313,26 @@ impl From<Range<u64>> for SentRange {
     }
 }
 
-/// The state of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = boot_trace_state)]
 #[serde(rename_all = "lowercase")]
 enum ReaderState {
-    /// It received bytes within the last minute.
+    /// The client received bytes within the last minute.
     Reading,
-    /// It received at least a part of every block of the file.
+    /// The client received at least a part of every block of the file.
     Complete,
-    /// It received nothing for a minute, during an answer or after an answer that was cut off.
+    /// The client received nothing for a minute, in the middle of a response or after an incomplete one.
     Stalled,
-    /// It received everything that it requested, and has requested nothing for a minute. A host that booted from a part
-    /// of the image is in this state.
+    /// The client received everything that it requested, and has requested nothing for a minute. A host that needs only
+    /// a part of the image to boot ends in this state.
     Idle,
 }
 
 impl ReaderTraces {
-    /// Returns the progress of the readers of an infra-env's images, with all ranges of each or only the last one.
+    /// Returns the progress of all readers of an infra-env's images. `with_ranges` adds the ranges sent to each reader.
     pub(super) fn boot_trace(&self, id: InfraEnvId, with_ranges: bool) -> BootTrace {
-        let traces: Vec<_> = self.with_cache(|known| {
-            let traces = known.iter().map(|(_, trace)| trace);
+        let traces: Vec<_> = self.with_cache(|cache| {
+            let traces = cache.iter().map(|(_, trace)| trace);
             traces.filter(|trace| trace.reader.infra_env == id).map(Arc::clone).collect()
         });
         let readers: BTreeMap<_, _> = traces.iter().map(|trace| trace.report(with_ranges)).collect();
@@ -341,7 +341,7 @@ impl ReaderTraces {
 }
 
 impl ReaderTrace {
-    /// Returns the report on this reader with its sort key: readers are listed in the order in which they started.
+    /// Returns the report on this reader, and a key that sorts readers by their start.
     fn report(&self, with_ranges: bool) -> ((DateTime<Utc>, String), ReaderProgress) {
         let blocks = self.len.div_ceil(BLOCK);
         let mut reading = self.with_state(|progress| ReaderProgress {
@@ -363,7 +363,7 @@ impl ReaderTrace {
             ranges: with_ranges
                 .then(|| progress.sent_ranges(self.len).into_iter().map(SentRange::from).collect()),
             begun_at: progress.begun_at,
-            last_at: Utc::now() - progress.moved.elapsed(),
+            last_at: Utc::now() - progress.moved_at.elapsed(),
         });
         reading.last_range.file = self.file_at(reading.last_range.first);
         for range in reading.ranges.iter_mut().flatten() {
@@ -383,7 +383,7 @@ mod tests {
         let words = usize::try_from(blocks.div_ceil(64)).unwrap();
         let mut progress = TraceState {
             begun_at: now,
-            moved: Instant::now(),
+            moved_at: Instant::now(),
             answers: 1,
             under_way: 0,
             sent: 0,
@@ -392,7 +392,7 @@ mod tests {
             blocks: vec![0; words],
         };
         progress.record_sent(0..1, Instant::now());
-        progress.moved = progress.moved.checked_sub(silence).unwrap();
+        progress.moved_at = progress.moved_at.checked_sub(silence).unwrap();
         progress
     }
 
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_reader_is_stalled_only_if_its_answer_was_cut_or_is_unfinished() {
+    fn silent_reader_is_stalled_only_if_its_response_is_incomplete() {
         let mut progress = state_after_silence(100, SILENCE);
         assert_eq!(progress.reader_state(100), ReaderState::Idle);
         progress.under_way = 1;

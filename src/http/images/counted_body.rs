@@ -1,4 +1,4 @@
-//! A body that counts the bytes that the connection takes.
+//! A response body that counts the bytes passed to the connection.
 
 use std::io;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::base_files::BaseFile;
 use crate::http::content::AnswerBody;
 use crate::http::metrics::FileMeter;
 
-/// The records of an answer: in the boot trace and in the log.
+/// The recorders of one response, for the boot trace and for the log.
 #[derive(Debug, Default)]
 pub(super) struct TransferRecords {
     pub(super) trace: Option<TracedTransfer>,
@@ -24,14 +24,14 @@ pub(super) struct TransferRecords {
 }
 
 impl TransferRecords {
-    /// Records that the connection has to wait for the next bytes.
+    /// Records that the connection waits for the next bytes of the body.
     fn record_wait(&mut self) {
         if let Some(trace) = &mut self.trace {
             trace.record_wait();
         }
     }
 
-    /// Records that bytes were handed to the connection, and whether they were the last ones.
+    /// Records that the body returned a range of bytes to the connection. `is_over` is `true` for the last range.
     fn record_sent(&mut self, range: Range<u64>, is_over: bool) {
         if let Some(log) = &mut self.log {
             log.record_sent(range.end.saturating_sub(range.start));
@@ -42,7 +42,7 @@ impl TransferRecords {
     }
 }
 
-/// Counts an answer, and its bytes when the connection takes them.
+/// Counts a response, and its bytes as the connection takes them.
 pub(super) fn count_response(
     response: Response<AnswerBody>,
     records: TransferRecords,
@@ -56,7 +56,7 @@ pub(super) fn count_response(
     })
 }
 
-/// A body whose bytes are counted when the connection takes them.
+/// A body that counts its bytes as the connection takes them.
 pub(crate) struct CountedBody {
     body: AnswerBody,
     records: TransferRecords,
@@ -64,13 +64,12 @@ pub(crate) struct CountedBody {
 }
 
 impl CountedBody {
-    /// Counts an answer with one range, and its bytes when the connection takes them.
+    /// Counts a response with one range, and its bytes as the connection takes them.
     pub(super) fn from_range(body: AnswerBody, records: TransferRecords, meter: FileMeter) -> Self {
         meter.count_range_head();
         Self { body, records, meter }
     }
 
-    /// Returns the base image whose pages the socket may send.
     pub(in crate::http) fn base_file(&self) -> Option<Weak<BaseFile>> {
         self.body.base_file()
     }

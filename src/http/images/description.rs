@@ -1,4 +1,4 @@
-//! Header parameters and responses that all routes for image files share in the OpenAPI document.
+//! Parts of the OpenAPI document that all routes for image files share: header parameters and responses.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{Components, ContentBuilder, OpenApi, Ref, RefOr, Required, Response, ResponseBuilder};
 use utoipa::{IntoParams, IntoResponses};
 
-/// The media types of images, other files, and digests and scripts.
+/// The media types of images, of other files, and of digests and scripts.
 const FILE_TYPES: [&str; 3] = ["application/x-iso9660-image", "application/octet-stream", "text/plain"];
 
-/// Name and description of the headers that select ranges, or make a request conditional.
+/// Names and descriptions of the headers that select ranges or make a request conditional.
 const HEADERS: [(&str, &str); 6] = [
     ("Range", "Ranges of the file, such as `bytes=0-1023`. At most 64"),
     ("If-Range", "Entity tag or date of the file. If it has changed, `Range` is ignored"),
@@ -20,7 +20,7 @@ const HEADERS: [(&str, &str); 6] = [
     ("If-Unmodified-Since", "Date. If the file has changed since then, the response is 412"),
 ];
 
-/// Status and description of the refusals.
+/// Statuses and descriptions of error responses.
 const REFUSALS: [(&str, &str); 9] = [
     ("400", "A value in the request is invalid."),
     ("401", "The request has no valid token for the infra-env."),
@@ -36,7 +36,7 @@ const REFUSALS: [(&str, &str); 9] = [
     ("503", "The base image or the inventory is unavailable; retry after the time in `Retry-After`."),
 ];
 
-/// Name and description of the path parameters that select an image of a version.
+/// Names and descriptions of the path parameters that select an image by version.
 const VERSION_AND_FILE: [(&str, &str); 3] = [
     ("version", "Version of OpenShift or of the base image, such as `4.18`"),
     ("architecture", "CPU architecture, such as `x86_64`"),
@@ -46,12 +46,12 @@ const VERSION_AND_FILE: [(&str, &str); 3] = [
     ),
 ];
 
-/// The headers of a request for a file.
+/// The header parameters of a request for a file.
 pub(super) struct FileHeaders;
 
 impl IntoParams for FileHeaders {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        HEADERS.map(|named| parameter(ParameterIn::Header, Required::False, named)).into()
+        HEADERS.map(|header| parameter(ParameterIn::Header, Required::False, header)).into()
     }
 }
 
@@ -61,7 +61,7 @@ const REVISION: (&str, &str) = (
     "Revision of the image, as in `download_url`: 16 hexadecimal digits. The response has the bytes of that revision only",
 );
 
-/// The parameters of a request for a revision of an image of a version that the path names.
+/// Parameters for a revision of an image whose version is in the path.
 pub(super) struct FileOfRevision;
 
 impl IntoParams for FileOfRevision {
@@ -71,7 +71,7 @@ impl IntoParams for FileOfRevision {
     }
 }
 
-/// The parameters of a request for a revision of a file of a version that the query names.
+/// Parameters for a revision of a file whose version is in the query.
 pub(super) struct RevisionWithVersionInQuery;
 
 impl IntoParams for RevisionWithVersionInQuery {
@@ -81,17 +81,17 @@ impl IntoParams for RevisionWithVersionInQuery {
     }
 }
 
-/// The parameters of a request for an image of a version that the path names.
+/// Parameters for an image whose version is in the path.
 pub(super) struct FileOfVersion;
 
 impl IntoParams for FileOfVersion {
     fn into_params(of: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
-        let path = VERSION_AND_FILE.map(|named| parameter(ParameterIn::Path, Required::True, named));
+        let path = VERSION_AND_FILE.map(|segment| parameter(ParameterIn::Path, Required::True, segment));
         path.into_iter().chain(FileHeaders::into_params(of)).collect()
     }
 }
 
-/// The parameters of a request for a file of a version that the query names.
+/// Parameters for a file whose version is in the query.
 pub(super) struct VersionInQuery;
 
 impl IntoParams for VersionInQuery {
@@ -116,7 +116,7 @@ fn parameter(place: ParameterIn, required: Required, (name, description): (&str,
         .build()
 }
 
-/// The responses to a request for a file.
+/// All responses to a request for a file.
 pub(super) struct FileResponses;
 
 impl IntoResponses for FileResponses {
@@ -125,7 +125,7 @@ impl IntoResponses for FileResponses {
     }
 }
 
-/// The responses to a request for a revision of a file.
+/// All responses to a request for a revision of a file.
 pub(super) struct RevisionResponses;
 
 impl IntoResponses for RevisionResponses {
@@ -134,7 +134,7 @@ impl IntoResponses for RevisionResponses {
     }
 }
 
-/// The refusals of a request for an infra-env that is not for one of its files.
+/// The error responses to a request for an infra-env, if the request is not for a file.
 pub(super) struct Refusals;
 
 impl IntoResponses for Refusals {
@@ -143,14 +143,14 @@ impl IntoResponses for Refusals {
     }
 }
 
-/// Returns references to the responses with some statuses.
+/// Returns references to the shared responses whose status satisfies `is_used`.
 fn references(is_used: impl Fn(&str) -> bool) -> BTreeMap<String, RefOr<Response>> {
     let used = all_responses().into_iter().filter(|(status, _)| is_used(status));
     used.map(|(status, _)| (status.to_owned(), Ref::from_response_name(component_name(status)).into()))
         .collect()
 }
 
-/// Adds the responses to the components of a document.
+/// Adds the shared responses to the components of an OpenAPI document.
 pub(super) fn add_responses(document: &mut OpenApi) {
     let components = document.components.get_or_insert_with(Components::default);
     let all = all_responses().into_iter();
@@ -165,7 +165,7 @@ fn all_responses() -> Vec<(&'static str, Response)> {
     let [image, bytes, text] = FILE_TYPES;
     let unchanged = ResponseBuilder::new().description("The client has the current file.").build();
     let files = [
-        ("200", file("The file.", &FILE_TYPES)),
+        ("200", file("The requested file.", &FILE_TYPES)),
         ("206", file("The requested ranges of the file.", &[image, bytes, text, "multipart/byteranges"])),
         ("304", unchanged),
     ];

@@ -1,4 +1,4 @@
-//! The `.sha256` file of each image.
+//! The `.sha256` file of an image, with its SHA-256 digest.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use inventory::api::ApiError;
 use inventory::in_background;
 
 impl ImageServer {
-    /// Answers with the SHA-256 digest of a plan, in the format of `sha256sum`. The digest is computed once.
+    /// Returns the response with the SHA-256 digest of a plan, in the format of `sha256sum`. The digest is computed
+    /// once per plan.
     pub(super) async fn digest_response(&self, planned: &Arc<PlannedFile>) -> Result<Response, ApiError> {
         let (slots, (plan, base)) = (self.1.clone(), planned.content.plan_and_base());
         let digest = planned.sha256.get(async move {
@@ -30,7 +31,7 @@ impl ImageServer {
     }
 }
 
-/// Reads the whole image, which takes seconds or minutes, unless all clients disconnect.
+/// Computes the digest. This reads the whole image, which takes seconds or minutes. Stops if all clients disconnect.
 fn compute_digest((plan, base): (&Plan, &BaseFile), cancel: &Cancel) -> Result<Digest, ApiError> {
     let digest = plan.sha256_while(|| !cancel.is_cancelled()).map_err(|error| cannot_make_error(&error))?;
     let digest = digest.ok_or_else(|| ApiError::internal("the client disconnected"))?;
@@ -49,7 +50,7 @@ mod tests {
 
     const LEN: u64 = 64 << 20;
 
-    /// A base image whose client disconnects while it is read.
+    /// A base image whose client disconnects during the read.
     #[derive(Debug)]
     struct AbandonedReader {
         cancel: Cancel,

@@ -1,7 +1,7 @@
-//! The log line of a download.
+//! The log line for a download.
 //!
-//! BMCs read images in thousands of ranges, which the boot trace reports. So only an answer with the whole file, or
-//! with the long rest of one, counts as a download.
+//! BMCs read an image in thousands of ranges, and the boot trace reports these. So only a response with the whole file,
+//! or with a long part up to its end, counts as a download.
 
 use std::time::{Duration, Instant};
 
@@ -11,44 +11,43 @@ use inventory::id::InfraEnvId;
 use crate::http::content::AnswerBody;
 use crate::http::listener::ClientAddress;
 
-/// The shortest rest of a file that counts as a resumed download.
+/// Minimum length of a response that counts as a resumed download. It must reach the end of the file.
 const MIN_REST: u64 = 1 << 20;
 
 /// A file that a client downloads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DownloadedFile {
     pub(super) client: ClientAddress,
-    /// The infra-env, if the URL names one.
+    /// The infra-env, if the URL selects one.
     pub(super) infra_env: Option<InfraEnvId>,
     pub(super) name: &'static str,
-    /// The length of the file.
     pub(super) len: u64,
 }
 
-/// Logs a download when it is dropped.
+/// A download in progress. Drop logs its end.
 #[derive(Debug)]
 pub(super) struct DownloadLog {
     file: DownloadedFile,
     status: StatusCode,
     expected: u64,
     sent: u64,
-    begun: Instant,
+    start: Instant,
 }
 
 impl DownloadLog {
-    /// Starts the log of an answer; `None` if the answer is not a download.
+    /// Starts the record of a response. Returns `None` if the response does not count as a download.
     pub(super) fn begin(
         file: DownloadedFile,
         (status, body): (StatusCode, &AnswerBody),
-        begun: Instant,
+        start: Instant,
     ) -> Option<Self> {
         let span = body.byte_span()?;
         let expected = span.end.saturating_sub(span.start);
         let is_download = span.end == file.len && (span.start == 0 || expected >= MIN_REST);
-        is_download.then_some(Self { file, status, expected, sent: 0, begun })
+        is_download.then_some(Self { file, status, expected, sent: 0, start })
     }
 
-    /// Records bytes that were handed to the connection.
+    /// Adds `len` bytes passed to the connection.
     pub(super) fn record_sent(&mut self, len: u64) {
         self.sent = self.sent.saturating_add(len);
     }
@@ -57,7 +56,7 @@ impl DownloadLog {
 impl Drop for DownloadLog {
     fn drop(&mut self) {
         let DownloadedFile { client, infra_env, name, .. } = self.file;
-        let (bytes, status, took) = (self.sent, self.status.as_u16(), self.begun.elapsed());
+        let (bytes, status, took) = (self.sent, self.status.as_u16(), self.start.elapsed());
         macro_rules! log_end {
             ($level:ident, $message:literal) => {
                 tracing::$level!(
@@ -76,7 +75,7 @@ impl Drop for DownloadLog {
         if bytes >= self.expected {
             log_end!(info, "download finished");
         } else if self.status == StatusCode::PARTIAL_CONTENT {
-            // Some clients request all bytes up to the end, and disconnect once they have those that they need.
+            // Some clients request all bytes up to the end, and disconnect when they have received what they need.
             log_end!(debug, "download broke off");
         } else {
             log_end!(info, "download broke off");
@@ -84,10 +83,9 @@ impl Drop for DownloadLog {
     }
 }
 
-/// Returns the rate of a download.
 fn mib_per_second(bytes: u64, took: Duration) -> f64 {
     const MIB: f64 = 1024.0 * 1024.0;
-    /// The resolution of the clock, so that short downloads have a finite rate.
+    /// The resolution of the clock. As a minimum, it keeps the rate of short downloads finite.
     const SHORTEST: f64 = 1e-6;
     bytes as f64 / MIB / took.as_secs_f64().max(SHORTEST)
 }

@@ -1,4 +1,4 @@
-//! The inventory of the same process.
+//! Image inputs from the inventory of this process.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,18 +21,18 @@ use uuid::Uuid;
 #[derive(Clone, Debug)]
 pub struct EmbeddedInputs {
     inventory: Inventory,
-    /// Kept here, because the feed has only weak references to them.
+    /// The removal listeners. The feed has only weak references to them, so they are kept here.
     listeners: Arc<Mutex<Vec<Arc<dyn FeedCache>>>>,
 }
 
 impl EmbeddedInputs {
-    /// Creates image inputs from an inventory.
+    /// Creates a source from an inventory.
     #[must_use]
     pub fn new(inventory: Inventory) -> Self {
         Self { inventory, listeners: Arc::default() }
     }
 
-    /// Returns the infra-env of a snapshot of this source.
+    /// Returns the infra-env in a snapshot of this source.
     fn served(state: &SnapshotState) -> Result<&ServedInfraEnv, SourceError> {
         state.downcast_ref().ok_or_else(|| SourceError::internal("infra-env belongs to another inventory"))
     }
@@ -62,7 +62,8 @@ impl ImageInputs for EmbeddedInputs {
         let created_at = record.created_at.0.ok_or_else(|| missing_time_error(id, "created_at"))?;
         let changed_at =
             record.image_changed_at.0.ok_or_else(|| missing_time_error(id, "image_changed_at"))?;
-        // An infra-env that was deleted and created again with the same id restarts at the same generation.
+        // The generation alone is not sufficient. If an infra-env is deleted and created again with the same id, it
+        // starts at the same generation.
         let revision = format!("{}-{}", created_at.timestamp_micros(), record.image_generation);
         let (version, architecture) = (record.image.os_image.clone(), record.cpu_architecture);
         Ok(InfraEnvSnapshot::new(revision, changed_at, served).with_live_image(version, architecture))
@@ -105,7 +106,7 @@ impl ImageInputs for EmbeddedInputs {
     }
 }
 
-/// Calls a function with each infra-env that is removed. After lost events, it is not called for some.
+/// Calls a function for each removed infra-env. It can miss a removal if events are lost.
 struct RemovalListener(Box<dyn Fn(Uuid) + Send + Sync>);
 
 impl fmt::Debug for RemovalListener {
@@ -128,7 +129,7 @@ impl FeedCache for RemovalListener {
     fn drop_all(&self) {}
 }
 
-/// Returns the error for a record without a time that the identity of its images depends on.
+/// Returns the error for a record that lacks a time. The identity of its images depends on that time.
 fn missing_time_error(id: InfraEnvId, field: &'static str) -> SourceError {
     ApiError::broken(format_args!("infra-env {id} has no {field}")).into()
 }
@@ -167,7 +168,7 @@ mod tests {
         }
     }
 
-    /// Stores a record and returns the snapshot of its image.
+    /// Stores a record, and returns the snapshot of the infra-env.
     async fn snapshot(record: &InfraEnvRecord) -> Result<InfraEnvSnapshot, SourceError> {
         let directory = TempDir::new().unwrap();
         let store = SqlStore::open_file(&directory.path().join("test.db")).await.unwrap();
@@ -189,8 +190,8 @@ mod tests {
     #[tokio::test]
     async fn record_without_a_time_of_its_image_has_no_snapshot() {
         let valid = record();
-        let found = snapshot(&valid).await.unwrap();
-        assert_eq!(Some(found.changed_at), valid.image_changed_at.0);
+        let stored = snapshot(&valid).await.unwrap();
+        assert_eq!(Some(stored.changed_at), valid.image_changed_at.0);
         for damaged in [
             InfraEnvRecord { created_at: Micros(None), ..valid.clone() },
             InfraEnvRecord { image_changed_at: Micros(None), ..valid },

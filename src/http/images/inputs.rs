@@ -1,8 +1,8 @@
-//! The interface to a source of infra-envs: the inputs of an image, and access to it.
+//! The interface to a source of infra-envs, which provides the inputs of images and checks access to them.
 //!
-//! The inventory of this process ([`EmbeddedInputs`](super::EmbeddedInputs)) and an external inventory
-//! ([`ExternalInputs`](super::ExternalInputs)) are sources. An application that owns its infra-envs implements
-//! [`ImageInputs`]: two functions are enough.
+//! Two sources are included: the inventory of this process ([`EmbeddedInputs`](super::EmbeddedInputs)) and an external
+//! inventory ([`ExternalInputs`](super::ExternalInputs)). An application with its own infra-envs implements
+//! [`ImageInputs`], which requires two functions.
 
 use std::any::Any;
 use std::fmt;
@@ -19,40 +19,40 @@ use super::source_error::SourceError;
 use assisted::Secret;
 use assisted::architecture::CpuArchitecture;
 
-/// The credentials of a request for an image.
+/// The credentials in a request for an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ImageCredentials {
-    /// No credentials.
+    /// The request has no credentials.
     #[default]
     Nothing,
-    /// An `api_key` token of the service, in the path or in the query.
+    /// A token in the `api_key` parameter, or in the path after `byapikey`.
     ApiKey(Secret),
-    /// A token for the images of one infra-env.
+    /// A token for the images of one infra-env (`image_token`).
     ImageToken(Secret),
-    /// A user's `Authorization` header.
+    /// The value of the `Authorization` header of a user.
     Authorization(Secret),
 }
 
-/// A snapshot of an infra-env.
+/// The state of an infra-env at one time, as far as its images depend on it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct InfraEnvSnapshot {
-    /// Equal revisions mean the same image, byte for byte, on the same base image.
+    /// Identifies the content of the image. Equal revisions result in identical images on the same base image.
     pub revision: Arc<str>,
-    /// The time of the last change of the image.
+    /// When the image last changed. Sent as `Last-Modified`.
     pub changed_at: DateTime<Utc>,
-    /// The version and CPU architecture of its base image, if the snapshot has them.
+    /// The version and CPU architecture of the base image, if the source already has them.
     pub live_image: Option<(String, CpuArchitecture)>,
-    /// A value of the source, for [`render_config`](ImageInputs::render_config) and
-    /// [`currency`](ImageInputs::currency). The image server does not look at it.
+    /// Private data of the source, for [`render_config`](ImageInputs::render_config) and
+    /// [`currency`](ImageInputs::currency). The image server does not read it.
     pub state: SnapshotState,
 }
 
-/// A value of a source of infra-envs.
+/// Private data of a source in its snapshots.
 pub type SnapshotState = Arc<dyn Any + Send + Sync>;
 
 impl InfraEnvSnapshot {
-    /// Creates a snapshot of the image of this revision, which last changed at `changed_at`.
+    /// Creates a snapshot of an image with this revision, which last changed at `changed_at`.
     #[must_use]
     pub fn new(revision: impl Into<Arc<str>>, changed_at: DateTime<Utc>, state: SnapshotState) -> Self {
         Self { revision: revision.into(), changed_at, live_image: None, state }
@@ -65,26 +65,24 @@ impl InfraEnvSnapshot {
     }
 }
 
-/// What a source knows about a snapshot without waiting.
+/// Whether a snapshot is still current, as far as the source can determine without waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Currency {
-    /// The infra-env is unchanged. For half a second, ranges of its image are answered without asking the source again.
+    /// The infra-env is unchanged. For half a second, ranges of its image are sent without another call of the source.
     Current,
-    /// The infra-env was changed, and not removed. Its plan is kept for URLs with its revision.
+    /// The infra-env has changed but still exists. The plan stays cached for URLs with its revision.
     Changed,
-    /// The infra-env was removed, or changed in an unknown way. Its plan is not kept.
+    /// The infra-env was removed, or an unknown change occurred. The plan is dropped.
     Outdated,
-    /// Only a new snapshot can tell.
+    /// The source must create a new snapshot to find out.
     Unknown,
 }
 
-/// A source of infra-envs.
-///
-/// The example `operator_images` implements it.
+/// A source of infra-envs. The example `operator_images` implements this trait.
 #[async_trait]
 pub trait ImageInputs: fmt::Debug + Send + Sync {
-    /// Returns the current state of an infra-env if the caller has access to its images. Every request calls this, so
-    /// it must be cheap for repeated calls.
+    /// Returns the current state of an infra-env if the caller has access to its images. Called for every request, so
+    /// repeated calls must be fast.
     async fn current_snapshot(
         &self,
         id: Uuid,
@@ -92,9 +90,9 @@ pub trait ImageInputs: fmt::Debug + Send + Sync {
         access: &ImageCredentials,
     ) -> Result<InfraEnvSnapshot, SourceError>;
 
-    /// Returns the inputs of an image: with a MAC address, only the network config of the host that has it. Called once
-    /// for each revision and artifact. [`Artifact::render`] does the work for checked inputs; call it on a blocking
-    /// thread.
+    /// Returns the inputs of an image. With a MAC address, they contain the network config of that host only. Called
+    /// once for each revision and artifact. [`Artifact::render`] does this work for validated inputs; call it on a
+    /// blocking thread.
     async fn render_config(
         &self,
         current: &InfraEnvSnapshot,
@@ -102,12 +100,12 @@ pub trait ImageInputs: fmt::Debug + Send + Sync {
         machine: Option<MacAddr>,
     ) -> Result<RenderedConfig, SourceError>;
 
-    /// Returns what is known about a snapshot with this state. Every range of an image calls this, so it must not wait.
+    /// Compares a snapshot with the current state. Called for every range of an image, so it must not wait.
     fn currency(&self, _state: &SnapshotState) -> Currency {
         Currency::Unknown
     }
 
-    /// Returns the version and CPU architecture of an infra-env's base image. Called if the snapshot does not have
+    /// Returns the version and CPU architecture of an infra-env's base image. Called if the snapshot does not contain
     /// them.
     async fn base_image_version(
         &self,
@@ -120,8 +118,8 @@ pub trait ImageInputs: fmt::Debug + Send + Sync {
             .ok_or_else(|| SourceError::not_found("the base image of this infra-env is not known"))
     }
 
-    /// Returns the iPXE script of an infra-env if the caller has access to its images. With `None`, the image server
-    /// writes one for its own URLs.
+    /// Returns the iPXE script of an infra-env if the caller has access to its images. If it returns `None`, the image
+    /// server generates a script with its own URLs.
     async fn ipxe_script(
         &self,
         _id: Uuid,
@@ -130,27 +128,28 @@ pub trait ImageInputs: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// Sets a function to call with the id of each infra-env that is removed, so that its plans leave the memory before
-    /// others need their room. The image server calls this once.
+    /// Sets a function to call with the id of each removed infra-env. The image server then drops the plans of this
+    /// infra-env from memory. It calls `on_removal` once.
     fn on_removal(&self, _removed: Box<dyn Fn(Uuid) + Send + Sync>) {}
 
-    /// Returns the state of the source.
+    /// Returns the state of the source, for health checks and metrics.
     async fn source_status(&self) -> SourceStatus {
         SourceStatus::default()
     }
 }
 
-/// The state of a source of infra-envs: the database of the inventory of this process, or the other service.
+/// The state of a source of infra-envs: of the database for the inventory of this process, or of the external service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceStatus {
-    /// Whether the source answers, as far as is known.
+    /// Whether the last access to the source succeeded.
     pub is_reachable: bool,
-    /// Whether images of known infra-envs are served: the source answers, or the grace period has not ended.
+    /// Whether images of cached infra-envs are served. This also holds during an outage, until the grace period has
+    /// ended.
     pub serves_known_images: bool,
 }
 
 impl Default for SourceStatus {
-    /// A source that answers.
+    /// Returns the state of a source that can be reached.
     fn default() -> Self {
         Self { is_reachable: true, serves_known_images: true }
     }

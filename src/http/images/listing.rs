@@ -1,4 +1,4 @@
-//! The list of files of an infra-env, with sizes and entity tags.
+//! The list of an infra-env's files, with sizes and entity tags.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -18,12 +18,12 @@ pub(super) struct InfraEnvFiles {
     #[schema(value_type = String, format = Uuid)]
     infra_env_id: InfraEnvId,
     openshift_version: String,
-    /// The version of the base image.
+    /// Version of the base image.
     version: String,
     #[schema(value_type = String)]
     cpu_architecture: CpuArchitecture,
     /// Whether the base image is available. If not, sizes and entity tags are unknown, and a request for a file waits
-    /// for the base image.
+    /// until it is.
     ready: bool,
     files: Vec<ListedFile>,
     script_url: String,
@@ -41,14 +41,14 @@ struct ListedFile {
     size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     etag: Option<String>,
-    /// The reason why this base image does not provide the file.
+    /// Why the file cannot be generated from this base image.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
 impl ImageServer {
-    /// Lists the files of an infra-env. `who` is the id or token in the URL of the request, and is used in the listed
-    /// URLs.
+    /// Lists the files of an infra-env. `who` is the id or token in the URL of the request. The listed URLs contain it
+    /// too.
     pub(super) async fn list_files(
         &self,
         id: InfraEnvId,
@@ -57,8 +57,9 @@ impl ImageServer {
     ) -> Result<InfraEnvFiles, ApiError> {
         let current = self.current_snapshot(id, Artifact::FullIso, access).await?;
         let (version, architecture) = self.base_image_version(&current, (id, access)).await?;
-        let named = (version.as_str(), architecture);
-        let image = self.os_image(named, ImageType::Full).ok_or_else(|| no_such_image_error(named))?;
+        let base_version = (version.as_str(), architecture);
+        let image =
+            self.os_image(base_version, ImageType::Full).ok_or_else(|| no_such_image_error(base_version))?;
         let base = self.0.live_images.base_now(&image).ok();
         let urls = InfraEnvUrls::new(self, who, access);
         let images = Artifact::all(architecture).map(|artifact| PlanKind::Image(artifact, None));
@@ -86,7 +87,7 @@ impl ImageServer {
     }
 }
 
-/// The URLs of an infra-env, with the credentials of the caller.
+/// Builds URLs of an infra-env's files with the caller's credentials.
 struct InfraEnvUrls {
     prefix: String,
     query: String,

@@ -1,10 +1,13 @@
-//! Images over HTTP: URLs, inputs, and cached plans.
+//! Serves images over HTTP: parses their URLs, gets their inputs, and caches their plans.
 //!
-//! A request for an image takes four steps. An [`Artifact`] identifies the file that the URL selects. [`ImageInputs`]
-//! checks the access of the caller and returns the current revision. The plan cache returns the plan of that revision,
-//! and makes it once. A URL may contain the revision of the bytes that it expects: the plan must then be of that revision.
-//! [`ServedFile`](crate::http::content::ServedFile) does the HTTP part. The response is cached
-//! for half a second: a host reads its image in thousands of ranges under one URL.
+//! A request for an image takes four steps:
+//! 1. The URL selects an [`Artifact`].
+//! 2. [`ImageInputs`] checks the caller's access and returns the current revision of the infra-env.
+//! 3. The plan cache returns the plan of that revision, and creates it if it is missing. A URL can also contain a
+//! revision. Then the plan must have this revision.
+//! 4. [`ServedFile`](crate::http::content::ServedFile) creates the HTTP response.
+//!
+//! The response is cached for half a second, because a host reads its image in thousands of ranges from one URL.
 
 mod added_images;
 mod artifact;

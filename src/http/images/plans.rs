@@ -1,9 +1,8 @@
 //! A cache of the plans of recently requested images.
 //!
-//! A plan leaves the cache with its infra-env, and with its base image: a plan keeps the file of its base image open,
-//! and the space of a deleted file is free only after that. Responses that are being sent keep their plans. A change of
-//! the infra-env does not remove a plan: a client that reads ranges of the old revision gets its bytes as long as the
-//! cache has room for the plan.
+//! A plan is dropped with its infra-env and with its base image. It keeps the file of the base image open, so a deleted
+//! file would otherwise still occupy disk space. Responses in progress keep their plans. A change of the infra-env does
+//! not drop its plans: a client that is still reading ranges of the old revision can continue while the plan is cached.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +20,7 @@ use discovery::ImageRevision;
 use inventory::api::ApiError;
 use inventory::id::InfraEnvId;
 
-/// The key of a plan: the file, the infra-env with its revision, and the base image.
+/// The key of a plan: the file, the infra-env and its revision in the source, and the base image.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PlanKey {
     pub(super) what: PlanKind,
@@ -29,7 +28,7 @@ pub(super) struct PlanKey {
     pub(super) base: BaseImageId,
 }
 
-/// The key of a plan by its content: the file, the infra-env, the revision of the image, and the base image.
+/// The key of a plan by content: the file, the infra-env, the revision of the image in URLs, and the base image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RevisionKey {
     pub(super) what: PlanKind,
@@ -39,7 +38,7 @@ pub(super) struct RevisionKey {
 }
 
 impl PlanKey {
-    /// Returns the key by content of its plan, if the plan is of an infra-env.
+    /// Returns the key by content, if the plan belongs to an infra-env.
     fn with_content(&self, revision: Option<ImageRevision>) -> Option<RevisionKey> {
         let (infra_env, _) = self.revision.as_ref()?;
         let (what, base) = (self.what, self.base);
@@ -47,17 +46,17 @@ impl PlanKey {
     }
 }
 
-/// The file that a plan describes.
+/// The kind of file that a plan describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum PlanKind {
-    /// An artifact of an infra-env, for all of its hosts or for one.
+    /// An artifact of an infra-env, for all hosts or for the host with a MAC address.
     Image(Artifact, Option<MacAddr>),
-    /// A file of the base image.
+    /// A file extracted from the base image.
     File(BaseImageFile),
 }
 
 impl PlanKind {
-    /// Returns its name in the URLs under `/i`.
+    /// Returns the name of the file in URLs under `/i`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Image(artifact, _) => artifact.name(),
@@ -74,17 +73,17 @@ impl PlanKind {
     }
 }
 
-/// A plan, ready to be served.
+/// A plan with everything needed to serve it.
 #[derive(Debug)]
 pub(super) struct PlannedFile {
     pub(super) what: PlanKind,
     pub(super) base: Arc<BaseImage>,
     pub(super) content: ServedFile,
-    /// The revision of the image that it was made of. `None` for a file of the base image.
+    /// The revision of the image in URLs. `None` for a file of the base image.
     pub(super) revision: Option<ImageRevision>,
-    /// The number of bytes in memory that no other plan shares.
+    /// The number of bytes in memory, without bytes that other plans share.
     pub(super) memory_bytes: usize,
-    /// The digest of all bytes, once it was requested.
+    /// The SHA-256 digest of the file, computed when it is first requested.
     pub(super) sha256: SharedDigest,
 }
 
@@ -92,23 +91,23 @@ pub(super) struct PlannedFile {
 #[derive(Debug)]
 pub(super) struct SharedPlanCache(Mutex<PlanCache>);
 
-/// The most bytes of plans: enough for hundreds of images with typical configs.
+/// Maximum size of all cached plans in bytes: enough for hundreds of images with typical configs.
 const MAX_BYTES: usize = 16 << 20;
-/// The size of an entry without the segments of its plan.
+/// The size of an entry in addition to the segments of its plan.
 const ENTRY_OVERHEAD: usize = 1024;
 
 #[derive(Debug)]
 struct PlanCache {
     entries: LruCache<PlanKey, PlanEntry>,
-    /// The entries by content. If several have the same content, the latest.
+    /// The keys of plans by content. If several plans have the same content, the key of the latest.
     by_content: HashMap<RevisionKey, PlanKey>,
     bytes: usize,
 }
 
-/// The plan of an entry, once it is made.
+/// The plan of an entry. Empty until the plan is created.
 type PlanCell = Arc<OnceCell<Arc<PlannedFile>>>;
 
-/// The size of an entry, and its key by content if it has one.
+/// The size of a plan, and its key by content if it has one.
 #[derive(Clone, Copy, Debug)]
 struct PlanSize {
     bytes: usize,
@@ -130,16 +129,16 @@ impl Default for SharedPlanCache {
 }
 
 impl SharedPlanCache {
-    /// Returns the plan for a key. The first caller makes it, and concurrent callers wait for the result. A plan over a
-    /// base image that the library has released is made for this caller alone. A plan of an infra-env that was removed
-    /// before the plan is made leaves the cache.
+    /// Returns the plan for a key. The first caller creates it, and concurrent callers wait for the result. If the
+    /// library has released the base image, the plan is not cached. If the infra-env is removed while its plan is
+    /// created, the plan is dropped from the cache.
     pub(super) async fn get(
         &self,
         (key, base): (PlanKey, &OpenBaseImage),
         is_removed: impl Fn() -> bool,
         make: impl AsyncFnOnce() -> Result<PlannedFile, ApiError>,
     ) -> Result<Arc<PlannedFile>, ApiError> {
-        // Checked under the lock: an image that is released later drops its plans after this one was added.
+        // Check this under the lock: if the base image is released later, the new plan is dropped with the others.
         let cell = self.with_cache(|cache| match base.is_released() {
             true => Arc::default(),
             false => cache.plan_cell(&key),
@@ -168,7 +167,7 @@ impl SharedPlanCache {
         }
     }
 
-    /// Returns the plan with some content, if the cache has it.
+    /// Returns the plan with this content, if it is cached.
     pub(super) fn find_content(&self, key: &RevisionKey) -> Option<Arc<PlannedFile>> {
         self.with_cache(|cache| {
             let key = cache.by_content.get(key)?;
@@ -176,22 +175,22 @@ impl SharedPlanCache {
         })
     }
 
-    /// Drops the plans over a base image.
+    /// Drops all plans for a base image.
     pub(super) fn drop_base(&self, base: BaseImageId) {
         drop(self.with_cache(|cache| cache.remove_all(|key| key.base == base)));
     }
 
-    /// Drops the plans of an infra-env that was removed. A change of an infra-env that does not change its image keeps
-    /// its plans. Plans of removed infra-envs that no event reports stay until others need their room.
+    /// Drops the plans of a removed infra-env. Not called for a change that keeps the image. If the event of a removal
+    /// is lost, the plans stay until the cache is full.
     pub(super) fn drop_infra_env(&self, id: InfraEnvId) {
         let is_of = |key: &PlanKey| key.revision.as_ref().is_some_and(|(infra_env, _)| *infra_env == id);
         drop(self.with_cache(|cache| cache.remove_all(is_of)));
     }
 
-    /// Calls `use_it` with the cache. Entries that it removes are returned and dropped without the lock: the last plan
-    /// of a base image closes its file.
+    /// Calls `use_it` with the cache. Callers drop removed entries after this call, without the lock: dropping the last
+    /// plan for a base image closes its file.
     fn with_cache<T>(&self, use_it: impl FnOnce(&mut PlanCache) -> T) -> T {
-        // A panic leaves the map valid, because each entry can be made again.
+        // A panic leaves the map valid, because every plan can be created again.
         use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -213,7 +212,7 @@ impl PlanCache {
         Some(removed)
     }
 
-    /// Accounts for an entry that has left the cache.
+    /// Updates the sizes and the keys by content after an entry was removed.
     fn forget(&mut self, key: &PlanKey, removed: &PlanEntry) {
         self.bytes -= removed.bytes;
         if let Some(content) = &removed.content
@@ -223,24 +222,25 @@ impl PlanCache {
         }
     }
 
-    /// Removes the entry of a cell. An entry that was evicted may have been replaced by another caller's, which stays.
+    /// Removes the entry with this cell. If the entry was evicted and another caller has added a new one, the new one
+    /// stays.
     fn remove_cell(&mut self, key: &PlanKey, cell: &PlanCell) -> Option<PlanEntry> {
         let is_own = self.entries.peek(key).is_some_and(|entry| Arc::ptr_eq(&entry.cell, cell));
         if is_own { self.remove(key) } else { None }
     }
 
-    /// Removes the entry of a cell whose plan could not be made.
+    /// Removes the entry with this cell if its plan could not be created.
     fn remove_unmade(&mut self, key: &PlanKey, cell: &PlanCell) -> Option<PlanEntry> {
         if cell.initialized() { None } else { self.remove_cell(key, cell) }
     }
 
-    /// Records the size and the content of the plan in a cell, unless its entry was removed or replaced. If the cache is
-    /// too big, removes and returns the least recently used plans.
+    /// Records the size and content of a new plan, unless its entry was removed or replaced. If the cache is full,
+    /// removes and returns the least recently used plans.
     fn record_size(
         &mut self,
         (key, cell): (&PlanKey, &PlanCell),
         size: PlanSize,
-        most_bytes: usize,
+        max_bytes: usize,
     ) -> Vec<PlanEntry> {
         if let Some(entry) = self.entries.get_mut(key)
             && Arc::ptr_eq(&entry.cell, cell)
@@ -253,8 +253,8 @@ impl PlanCache {
             }
         }
         let mut removed = Vec::new();
-        // The plan itself is the most recently used one, so it stays.
-        while self.bytes > most_bytes
+        // The new plan is the most recently used one, so it stays.
+        while self.bytes > max_bytes
             && self.entries.len() > 1
             && let Some((key, entry)) = self.entries.pop_lru()
         {
@@ -278,7 +278,7 @@ mod tests {
         PlanKey { what: PlanKind::Image(Artifact::FullIso, None), revision, base: BASE }
     }
 
-    /// Returns the size of a plan whose content is as different as its key.
+    /// Returns a size whose content is different for each key.
     fn plan_size(key: &PlanKey, bytes: usize) -> PlanSize {
         let number = key.revision.as_ref().map(|(_, revision)| format!("{revision:0>16}").parse().unwrap());
         PlanSize { bytes, content: key.with_content(number) }
@@ -305,7 +305,7 @@ mod tests {
                 });
             }
         };
-        let kept = || {
+        let are_cached = || {
             plans.with_cache(|cache| {
                 assert_eq!(cache.bytes, 100 * cache.entries.len());
                 let with_content = cache.entries.iter().filter(|(key, _)| key.revision.is_some()).count();
@@ -315,10 +315,10 @@ mod tests {
         };
         add_all();
         plans.drop_base(BASE);
-        assert_eq!(kept(), [false, false, true, false, false]);
+        assert_eq!(are_cached(), [false, false, true, false, false]);
         add_all();
         plans.drop_infra_env(plan_key(0).revision.unwrap().0);
-        assert_eq!(kept(), [false, false, false, true, true]);
+        assert_eq!(are_cached(), [false, false, false, true, true]);
     }
 
     #[test]
@@ -327,7 +327,7 @@ mod tests {
         plans.with_cache(|cache| {
             let add = |cache: &mut PlanCache, number, bytes| {
                 let cell = cache.plan_cell(&plan_key(number));
-                // A request for the first plan in between.
+                // Use the first plan again before each new one.
                 cache.entries.get(&plan_key(0));
                 let key = plan_key(number);
                 cache.record_size((&key, &cell), plan_size(&key, bytes), 350);
@@ -336,10 +336,10 @@ mod tests {
                 add(cache, number, 100);
                 assert!(cache.bytes <= 350, "{number}");
             }
-            let kept: Vec<usize> =
+            let cached: Vec<usize> =
                 (0..10).filter(|number| cache.entries.contains(&plan_key(*number))).collect();
-            assert_eq!((kept, cache.bytes, cache.by_content.len()), (vec![0, 8, 9], 300, 3));
-            // A plan that is larger than the cache stays until the next one is made.
+            assert_eq!((cached, cache.bytes, cache.by_content.len()), (vec![0, 8, 9], 300, 3));
+            // A plan larger than the cache stays until the next one is added.
             add(cache, 10, 1000);
             assert_eq!((cache.entries.len(), cache.bytes), (1, 1000));
             add(cache, 11, 100);
@@ -347,7 +347,7 @@ mod tests {
         });
     }
 
-    /// An infra-env that was changed and changed back has two plans of the same content.
+    /// If an infra-env is changed and changed back, two plans have the same content.
     #[test]
     fn content_is_found_while_its_latest_plan_is_kept() {
         let plans = SharedPlanCache::default();
@@ -367,7 +367,7 @@ mod tests {
         });
     }
 
-    /// The plan of an entry may be made after the entry was evicted and made again by another request.
+    /// The entry may be evicted and added again by another request before the first plan is complete.
     #[test]
     fn entry_of_another_request_keeps_its_size() {
         let plans = SharedPlanCache::default();

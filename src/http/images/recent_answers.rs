@@ -1,5 +1,5 @@
-//! Recent answers. A host reads its image in thousands of ranges under one URL. All but the first request in half a
-//! second are answered from this table.
+//! A table of recent responses. A host reads its image in thousands of ranges from one URL. In each half second, only
+//! the first request goes through the routes. The others use this table.
 
 use std::any::Any;
 use std::hash::{BuildHasher, RandomState};
@@ -20,36 +20,37 @@ use crate::http::listener::ClientAddress;
 use crate::http::metrics::FileMeter;
 use crate::http::zerocopy::BodyMode;
 
-/// The number of answers that are kept.
+/// Maximum number of responses in the table.
 const MAX_ANSWERS: NonZero<usize> = NonZero::new(2048).unwrap();
-/// How long an answer is reused without asking the inventory. If the inventory reports a change, it is asked sooner.
+/// How long a response is reused without a call of the source. A change reported by the source ends this earlier.
 pub(super) const FRESH: Duration = Duration::from_millis(500);
 
-/// The recent answers, by URL and client.
+/// The recent responses by URL and client.
 #[derive(Debug)]
 pub(super) struct RecentAnswers {
     table: Mutex<LruCache<u64, Arc<RecentAnswer>>>,
     hasher: RandomState,
 }
 
-/// The answer to a request.
+/// What is needed to respond to another request for the same URL.
 #[derive(Debug)]
 pub(super) struct RecentAnswer {
     pub(super) url: PathAndQuery,
     pub(super) client: ClientAddress,
     pub(super) mode: BodyMode,
     pub(super) at: Instant,
-    /// The state of the snapshot, if the request was for an infra-env. Weak: the source keeps it in a cache, which is
-    /// bounded. An infra-env that has left that cache is no longer known to be current.
+    /// The state of the snapshot, if the request was for an infra-env. The reference is weak, because the source limits
+    /// its own cache. Once the state is dropped from that cache, the infra-env no longer counts as current.
     pub(super) infra_env: Option<Weak<dyn Any + Send + Sync>>,
-    /// Weak: the plans are kept in [`SharedPlanCache`](super::plans::SharedPlanCache), which is bounded.
+    /// A weak reference, because [`SharedPlanCache`](super::plans::SharedPlanCache) limits the number of plans in
+    /// memory.
     pub(super) planned: Weak<PlannedFile>,
     pub(super) trace: Option<Arc<ReaderTrace>>,
     pub(super) meter: FileMeter,
     pub(super) file: DownloadedFile,
 }
 
-/// The client of a connection, with its last answer: usually its next request is for another range of the same image.
+/// The client of a connection, with its last response. The next request is usually for another range of the same image.
 #[derive(Debug)]
 pub(crate) struct Requester {
     pub(super) client: ClientAddress,
@@ -58,14 +59,14 @@ pub(crate) struct Requester {
 }
 
 impl Requester {
-    /// Returns a client without a last answer.
+    /// Creates a client without a last response.
     pub(crate) fn new(client: ClientAddress, mode: BodyMode) -> Self {
         Self { client, mode, last: Mutex::new(None) }
     }
 }
 
 impl RecentAnswer {
-    /// Returns the records of an answer that begins now.
+    /// Creates the recorders for a response that begins now.
     pub(super) fn begin_transfer(
         &self,
         (status, body): (StatusCode, &AnswerBody),
@@ -86,7 +87,7 @@ impl Default for RecentAnswers {
 
 impl RecentAnswers {
     fn with_cache<T>(&self, use_it: impl FnOnce(&mut LruCache<u64, Arc<RecentAnswer>>) -> T) -> T {
-        // A panic leaves the table valid, because each answer can be made again.
+        // A panic leaves the table valid, because every response can be created again.
         use_it(&mut self.table.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -99,8 +100,8 @@ impl RecentAnswers {
         self.with_cache(|table| table.get(&key).cloned())
     }
 
-    pub(super) fn add(&self, answered: RecentAnswer) {
-        let key = self.cache_key(answered.url.as_str(), answered.client);
-        self.with_cache(|table| table.put(key, Arc::new(answered)));
+    pub(super) fn add(&self, answer: RecentAnswer) {
+        let key = self.cache_key(answer.url.as_str(), answer.client);
+        self.with_cache(|table| table.put(key, Arc::new(answer)));
     }
 }

@@ -1,4 +1,4 @@
-//! Request slots: the limit on concurrent image requests.
+//! Request slots limit the number of concurrent image requests.
 
 use std::sync::Arc;
 
@@ -6,23 +6,23 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use inventory::api::ApiError;
 
-/// The default number of image requests that are answered at a time. It limits the load on the inventory and the number
-/// of concurrent plans. The Assisted Image Service has the same limit.
+/// The default number of concurrent image requests. It limits the load on the inventory and the number of plans in
+/// creation. The Assisted Image Service has the same limit.
 pub(crate) const MAX_REQUESTS: usize = 400;
 
-/// The request slots. A slot is released when the head of the answer is made: a body takes as long as its reader does,
+/// The request slots. A request releases its slot before its body is sent. A body takes as long as the client reads,
 /// and would block all other clients.
 #[derive(Clone, Debug)]
 pub(super) struct RequestSlots(Arc<Semaphore>);
 
 impl RequestSlots {
-    /// Creates `most` slots.
-    pub(super) fn new(most: usize) -> Self {
-        Self(Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))))
+    /// Creates `count` slots.
+    pub(super) fn new(count: usize) -> Self {
+        Self(Arc::new(Semaphore::new(count.clamp(1, Semaphore::MAX_PERMITS))))
     }
 
-    /// Waits for a slot, which is released when it is dropped. Returns an error if the semaphore is closed: no request
-    /// may be answered without a slot.
+    /// Waits for a slot. Drop releases it. Returns an error if the semaphore is closed, because no request may run
+    /// without a slot.
     pub(super) async fn acquire(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         Arc::clone(&self.0).acquire_owned().await.map_err(|error| {
             tracing::error!(%error, "cannot take a request slot");
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_request_is_answered_without_a_slot() {
+    async fn no_request_runs_without_a_slot() {
         let slots = RequestSlots::new(2);
         slots.0.close();
         assert_eq!(slots.acquire().await.unwrap_err().status(), StatusCode::INTERNAL_SERVER_ERROR);

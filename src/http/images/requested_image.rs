@@ -1,4 +1,4 @@
-//! A parsed request for an image: its path, query and headers.
+//! Parses a request for an image: its path, query and headers.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -21,7 +21,7 @@ use inventory::api::Query;
 use inventory::catalogue::CpuArchitecture;
 use inventory::id::InfraEnvId;
 
-/// A request, except for its path parameters.
+/// The parts of a request without its path parameters.
 #[derive(Debug)]
 pub(super) struct ImageRequest {
     pub(super) method: Method,
@@ -31,7 +31,7 @@ pub(super) struct ImageRequest {
     pub(super) query: Query,
     pub(super) client: ClientAddress,
     pub(super) mode: BodyMode,
-    /// Reports the shutdown of the server, if the server does.
+    /// The shutdown signal of the server. `None` if another HTTP server passed the request.
     shutdown: Option<ShutdownSignal>,
 }
 
@@ -53,7 +53,7 @@ impl<S: Send + Sync> FromRequestParts<S> for ImageRequest {
 }
 
 impl ImageRequest {
-    /// Waits for the beginning of the server's shutdown.
+    /// Waits until the shutdown of the server begins.
     pub(super) async fn shutdown_begun(&self) {
         match &self.shutdown {
             Some(signal) => signal.clone().begun().await,
@@ -69,13 +69,13 @@ impl ImageRequest {
         if let Some(token) = self.query.text("image_token") {
             return ImageCredentials::ImageToken(Secret::new(token));
         }
-        // A header that is not text has no token: the policy then refuses the request like one without credentials.
+        // A header that is not text counts as missing. The authentication policy then refuses the request.
         let authorization = self.headers.get("authorization").and_then(|value| value.to_str().ok());
         authorization
             .map_or(ImageCredentials::Nothing, |token| ImageCredentials::Authorization(Secret::new(token)))
     }
 
-    /// Returns the version and CPU architecture of the base image in the query.
+    /// Returns the version and CPU architecture of the base image from the query.
     pub(super) fn base_image_version(&self) -> Result<(String, CpuArchitecture), ApiError> {
         let version = self.query.text("version");
         let version = version.ok_or_else(|| ApiError::malformed("version in query is required"))?;
@@ -89,31 +89,31 @@ impl ImageRequest {
     }
 }
 
-/// A request for an image.
+/// The image that a request selects.
 #[derive(Debug)]
 pub(super) struct RequestedImage {
     pub(super) infra_env: InfraEnvId,
     pub(super) artifact: Artifact,
     /// The MAC address of the host, if the image is for one host only.
     pub(super) machine: Option<MacAddr>,
-    /// The version and CPU architecture of the base image, if the URL contains them. Otherwise, those of the infra-env
-    /// are used.
+    /// The version and CPU architecture of the base image, if the URL contains them. Otherwise, the infra-env selects
+    /// the base image.
     pub(super) live_image: Option<(String, CpuArchitecture)>,
     pub(super) access: ImageCredentials,
-    /// Whether the request is for the digest of the image.
+    /// Whether the request is for the SHA-256 digest of the image.
     pub(super) is_digest: bool,
-    /// The revision in the URL. Otherwise, the request is for the current image.
+    /// The revision in the URL. `None` for the current image.
     pub(super) revision: Option<RequestedRevision>,
 }
 
-/// The revision in a URL.
+/// A revision in a URL, with the form of that URL.
 #[derive(Debug)]
 pub(super) struct RequestedRevision {
     pub(super) revision: ImageRevision,
     pub(super) form: RevisionUrl,
 }
 
-/// The form of a URL with a revision.
+/// The form of a URL with a revision. An error names the current URL in the same form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RevisionUrl {
     ById,
@@ -123,7 +123,6 @@ pub(super) enum RevisionUrl {
 }
 
 impl RequestedRevision {
-    /// Parses the revision in a URL.
     pub(super) fn parse(text: &str, form: RevisionUrl) -> Result<Self, ApiError> {
         let revision =
             text.parse().map_err(|error: InvalidRevision| ApiError::not_found(error.to_string()))?;
@@ -140,21 +139,21 @@ impl RequestedImage {
     ) -> Result<Self, ApiError> {
         let (file, is_digest) = strip_digest_suffix(&file);
         let artifact = Artifact::from_iso_file_name(file).ok_or_else(|| no_such_file_error(file))?;
-        let Some(known) = CpuArchitecture::from_name(&architecture) else {
+        let Some(cpu_architecture) = CpuArchitecture::from_name(&architecture) else {
             return Err(ApiError::not_found(format!("unknown architecture {architecture:?}")));
         };
         Ok(Self {
             infra_env,
             artifact,
             machine: None,
-            live_image: Some((version, known)),
+            live_image: Some((version, cpu_architecture)),
             access,
             is_digest,
             revision: None,
         })
     }
 
-    /// Adds the revision in the URL.
+    /// Selects the revision that the URL contains.
     pub(super) fn with_revision(self, revision: RequestedRevision) -> Self {
         Self { revision: Some(revision), ..self }
     }
@@ -163,14 +162,14 @@ impl RequestedImage {
     pub(super) fn from_long_url(
         id: &str,
         artifact: Artifact,
-        asked: &ImageRequest,
+        request: &ImageRequest,
     ) -> Result<Self, ApiError> {
         Ok(Self {
             infra_env: parse_infra_env_id(id)?,
             artifact,
             machine: None,
-            live_image: Some(asked.base_image_version()?),
-            access: asked.credentials(),
+            live_image: Some(request.base_image_version()?),
+            access: request.credentials(),
             is_digest: false,
             revision: None,
         })
@@ -181,7 +180,7 @@ pub(super) fn no_such_file_error(name: &str) -> ApiError {
     ApiError::not_found(format!("image {name:?} does not exist"))
 }
 
-/// Strips the suffix `.sha256`, and returns whether it was present.
+/// Strips the suffix `.sha256`. The second value is `true` if the suffix was present.
 pub(super) fn strip_digest_suffix(file: &str) -> (&str, bool) {
     file.strip_suffix(".sha256").map_or((file, false), |file| (file, true))
 }
@@ -192,8 +191,7 @@ pub(super) fn parse_infra_env_id(text: &str) -> Result<InfraEnvId, ApiError> {
     id.ok_or_else(|| ApiError::not_found("not a valid infra-env id (expected a UUID in lower case)"))
 }
 
-/// Returns the infra-env in the claims of a token. The claims are not verified here: the authentication policy does
-/// that.
+/// Returns the infra-env in the claims of a token. The authentication policy verifies the claims later.
 pub(super) fn infra_env_in_token(token: &str) -> Result<InfraEnvId, ApiError> {
     let claims =
         token.split('.').nth(1).and_then(|part| URL_SAFE_NO_PAD.decode(part.trim_end_matches('=')).ok());
@@ -204,15 +202,15 @@ pub(super) fn infra_env_in_token(token: &str) -> Result<InfraEnvId, ApiError> {
         .ok_or_else(|| ApiError::not_found("not a token of an infra-env"))
 }
 
-/// Returns the infra-env and the credentials of a URL under `/i`, which contains the id or a token for the infra-env.
+/// Parses the first segment of a URL under `/i`: the id of an infra-env or a token for it.
 pub(super) fn infra_env_and_credentials(
     who: &str,
-    asked: &ImageRequest,
+    request: &ImageRequest,
 ) -> Result<(InfraEnvId, ImageCredentials), ApiError> {
     if who.contains('.') {
         return Ok((infra_env_in_token(who)?, ImageCredentials::ApiKey(Secret::new(who))));
     }
-    Ok((parse_infra_env_id(who)?, asked.credentials()))
+    Ok((parse_infra_env_id(who)?, request.credentials()))
 }
 
 /// Parses a MAC address in a path, with colons or dashes.

@@ -1,4 +1,5 @@
-//! The routes of the Assisted Image Service, with a `.sha256` file for each file, and additional ones under `/i`.
+//! The routes of the Assisted Image Service, with an additional `.sha256` file for each file. More routes are under
+//! `/i`.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -29,13 +30,12 @@ use inventory::catalogue::CpuArchitecture;
 use inventory::id::InfraEnvId;
 
 impl ImageServer {
-    /// Returns the routes with their access rules.
     pub(crate) fn guarded_router(&self) -> GuardedRouter {
         routes().with_state(self.clone())
     }
 }
 
-/// The OpenAPI document of the routes.
+/// The OpenAPI document of these routes.
 #[derive(OpenApi)]
 #[openapi(
     paths(
@@ -47,7 +47,6 @@ impl ImageServer {
 )]
 struct Document;
 
-/// Returns the OpenAPI document of the routes.
 pub(in crate::http) fn document() -> utoipa::openapi::OpenApi {
     let mut document = Document::openapi();
     add_access(&mut document, &routes().into_parts().1);
@@ -106,14 +105,14 @@ fn routes() -> GuardedRouter<ImageServer> {
 async fn image_by_id(
     State(server): State<ImageServer>,
     Path((id, version, architecture, file)): Path<(String, String, String, String)>,
-    asked: ImageRequest,
+    request: ImageRequest,
 ) -> Result<Response, ApiError> {
-    let wanted = RequestedImage::from_short_url(
+    let target = RequestedImage::from_short_url(
         parse_infra_env_id(&id)?,
         [version, architecture, file],
-        asked.credentials(),
+        request.credentials(),
     )?;
-    server.answer_image(&wanted, &asked).await
+    server.answer_image(&target, &request).await
 }
 
 /// Downloads a revision of an image by the id of its infra-env
@@ -131,12 +130,12 @@ async fn image_by_id(
 async fn image_by_id_and_revision(
     State(server): State<ImageServer>,
     Path((id, version, architecture, revision, file)): Path<(String, String, String, String, String)>,
-    asked: ImageRequest,
+    request: ImageRequest,
 ) -> Result<Response, ApiError> {
     let of = [version, architecture, file];
-    let wanted = RequestedImage::from_short_url(parse_infra_env_id(&id)?, of, asked.credentials())?;
+    let target = RequestedImage::from_short_url(parse_infra_env_id(&id)?, of, request.credentials())?;
     let revision = RequestedRevision::parse(&revision, RevisionUrl::ById)?;
-    server.answer_image(&wanted.with_revision(revision), &asked).await
+    server.answer_image(&target.with_revision(revision), &request).await
 }
 
 /// Downloads an image with the token of its infra-env in the path
@@ -156,10 +155,10 @@ async fn image_by_id_and_revision(
 async fn image_by_api_key(
     State(server): State<ImageServer>,
     Path((token, version, architecture, file)): Path<(String, String, String, String)>,
-    asked: ImageRequest,
+    request: ImageRequest,
 ) -> Result<Response, ApiError> {
-    let wanted = requested_by_api_key(token, [version, architecture, file])?;
-    server.answer_image(&wanted, &asked).await
+    let target = requested_by_api_key(token, [version, architecture, file])?;
+    server.answer_image(&target, &request).await
 }
 
 /// Downloads a revision of an image with the token of its infra-env in the path
@@ -177,11 +176,11 @@ async fn image_by_api_key(
 async fn image_by_api_key_and_revision(
     State(server): State<ImageServer>,
     Path((token, version, architecture, revision, file)): Path<(String, String, String, String, String)>,
-    asked: ImageRequest,
+    request: ImageRequest,
 ) -> Result<Response, ApiError> {
-    let wanted = requested_by_api_key(token, [version, architecture, file])?;
+    let target = requested_by_api_key(token, [version, architecture, file])?;
     let revision = RequestedRevision::parse(&revision, RevisionUrl::ByApiKey)?;
-    server.answer_image(&wanted.with_revision(revision), &asked).await
+    server.answer_image(&target.with_revision(revision), &request).await
 }
 
 fn requested_by_api_key(token: String, of: [String; 3]) -> Result<RequestedImage, ApiError> {
@@ -206,10 +205,10 @@ fn requested_by_api_key(token: String, of: [String; 3]) -> Result<RequestedImage
 async fn image_by_token(
     State(server): State<ImageServer>,
     Path((token, version, architecture, file)): Path<(String, String, String, String)>,
-    asked: ImageRequest,
+    request: ImageRequest,
 ) -> Result<Response, ApiError> {
-    let wanted = requested_by_token(token, [version, architecture, file], &asked)?;
-    server.answer_image(&wanted, &asked).await
+    let target = requested_by_token(token, [version, architecture, file], &request)?;
+    server.answer_image(&target, &request).await
 }
 
 /// Downloads a revision of an image with an image token in the path
@@ -227,21 +226,21 @@ async fn image_by_token(
 async fn image_by_token_and_revision(
     State(server): State<ImageServer>,
     Path((token, version, architecture, revision, file)): Path<(String, String, String, String, String)>,
-    asked: ImageRequest,
+    request: ImageRequest,
 ) -> Result<Response, ApiError> {
-    let wanted = requested_by_token(token, [version, architecture, file], &asked)?;
+    let target = requested_by_token(token, [version, architecture, file], &request)?;
     let revision = RequestedRevision::parse(&revision, RevisionUrl::ByToken)?;
-    server.answer_image(&wanted.with_revision(revision), &asked).await
+    server.answer_image(&target.with_revision(revision), &request).await
 }
 
 fn requested_by_token(
     token: String,
     of: [String; 3],
-    asked: &ImageRequest,
+    request: &ImageRequest,
 ) -> Result<RequestedImage, ApiError> {
     let id = infra_env_in_token(&token)?;
     // An `api_key` in the query takes precedence.
-    let access = match asked.credentials() {
+    let access = match request.credentials() {
         ImageCredentials::ApiKey(key) => ImageCredentials::ApiKey(key),
         _ => ImageCredentials::ImageToken(Secret::new(token)),
     };
@@ -266,16 +265,16 @@ fn requested_by_token(
 async fn image_by_query(
     State(server): State<ImageServer>,
     Path(id): Path<String>,
-    asked: ImageRequest,
+    request: ImageRequest,
 ) -> Result<Response, ApiError> {
-    let kind = asked.query.text("type").ok_or_else(|| ApiError::malformed("type in query is required"))?;
+    let kind = request.query.text("type").ok_or_else(|| ApiError::malformed("type in query is required"))?;
     let artifact = Artifact::from_iso_type(kind);
     let artifact = artifact.ok_or_else(|| {
         ApiError::malformed(format!(
             "type in query is {kind:?}, not full-iso, minimal-iso or disconnected-iso"
         ))
     })?;
-    server.answer_image(&RequestedImage::from_long_url(&id, artifact, &asked)?, &asked).await
+    server.answer_image(&RequestedImage::from_long_url(&id, artifact, &request)?, &request).await
 }
 
 /// Downloads the initrd for hosts that boot over the network
@@ -295,9 +294,9 @@ async fn image_by_query(
 async fn initrd(
     State(server): State<ImageServer>,
     Path(id): Path<String>,
-    asked: ImageRequest,
+    request: ImageRequest,
 ) -> Result<Response, ApiError> {
-    server.answer_image(&RequestedImage::from_long_url(&id, Artifact::Initrd, &asked)?, &asked).await
+    server.answer_image(&RequestedImage::from_long_url(&id, Artifact::Initrd, &request)?, &request).await
 }
 
 /// Downloads a revision of the initrd for hosts that boot over the network
@@ -315,11 +314,11 @@ async fn initrd(
 async fn initrd_of_revision(
     State(server): State<ImageServer>,
     Path((id, revision)): Path<(String, String)>,
-    asked: ImageRequest,
+    request: ImageRequest,
 ) -> Result<Response, ApiError> {
-    let wanted = RequestedImage::from_long_url(&id, Artifact::Initrd, &asked)?;
+    let target = RequestedImage::from_long_url(&id, Artifact::Initrd, &request)?;
     let revision = RequestedRevision::parse(&revision, RevisionUrl::Initrd)?;
-    server.answer_image(&wanted.with_revision(revision), &asked).await
+    server.answer_image(&target.with_revision(revision), &request).await
 }
 
 /// Downloads the load address and the size of the initrd on s390x
@@ -339,11 +338,11 @@ async fn initrd_of_revision(
 async fn initrd_addrsize(
     State(server): State<ImageServer>,
     Path(id): Path<String>,
-    asked: ImageRequest,
+    request: ImageRequest,
 ) -> Result<Response, ApiError> {
-    let mut wanted = RequestedImage::from_long_url(&id, Artifact::InitrdAddrsize, &asked)?;
-    wanted.live_image = wanted.live_image.map(|(version, _)| (version, CpuArchitecture::S390x));
-    server.answer_image(&wanted, &asked).await
+    let mut target = RequestedImage::from_long_url(&id, Artifact::InitrdAddrsize, &request)?;
+    target.live_image = target.live_image.map(|(version, _)| (version, CpuArchitecture::S390x));
+    server.answer_image(&target, &request).await
 }
 
 /// Downloads a file of a base image
@@ -363,13 +362,13 @@ async fn initrd_addrsize(
 async fn boot_file(
     State(server): State<ImageServer>,
     Path(name): Path<String>,
-    asked: ImageRequest,
+    request: ImageRequest,
 ) -> Result<Response, ApiError> {
     let (name, is_digest) = strip_digest_suffix(&name);
     let file = BaseImageFile::from_name(name)
         .ok_or_else(|| ApiError::not_found(format!("boot artifact {name:?} does not exist")))?;
-    let (version, architecture) = asked.base_image_version()?;
-    server.answer_boot_file((file, is_digest), (&version, architecture), None, &asked).await
+    let (version, architecture) = request.base_image_version()?;
+    server.answer_boot_file((file, is_digest), (&version, architecture), None, &request).await
 }
 
 /// Returns the metrics of the service for Prometheus
@@ -399,14 +398,14 @@ async fn metrics(State(server): State<ImageServer>) -> Result<impl IntoResponse,
     params(
         ("who" = String, Path, description = "Id of the infra-env, or its token"),
     ),
-    responses((status = OK, description = "The files.", body = InfraEnvFiles), Refusals)
+    responses((status = OK, description = "The list of files.", body = InfraEnvFiles), Refusals)
 )]
 async fn infra_env_files(
     State(server): State<ImageServer>,
     Path(who): Path<String>,
-    asked: ImageRequest,
+    request: ImageRequest,
 ) -> Result<Json<InfraEnvFiles>, ApiError> {
-    let (id, access) = infra_env_and_credentials(&who, &asked)?;
+    let (id, access) = infra_env_and_credentials(&who, &request)?;
     Ok(Json(server.list_files(id, &access, &who).await?))
 }
 
@@ -418,17 +417,17 @@ async fn infra_env_files(
     tag = "images",
     params(
         ("who" = String, Path, description = "Id of the infra-env, or its token"),
-        ("ranges" = Option<bool>, Query, description = "Include the ranges that were sent to each client"),
+        ("ranges" = Option<bool>, Query, description = "Include the ranges sent to each client"),
     ),
     responses((status = OK, description = "The progress of each client.", body = BootTrace), Refusals)
 )]
 async fn boot_trace(
     State(server): State<ImageServer>,
     Path(who): Path<String>,
-    asked: ImageRequest,
+    request: ImageRequest,
 ) -> Result<Json<BootTrace>, ApiError> {
-    let (id, access) = infra_env_and_credentials(&who, &asked)?;
-    Ok(Json(server.boot_trace(id, &access, asked.query.flag("ranges")).await?))
+    let (id, access) = infra_env_and_credentials(&who, &request)?;
+    Ok(Json(server.boot_trace(id, &access, request.query.flag("ranges")).await?))
 }
 
 /// Downloads a file of an infra-env
@@ -449,9 +448,9 @@ async fn boot_trace(
 async fn infra_env_file(
     State(server): State<ImageServer>,
     Path((who, file)): Path<(String, String)>,
-    asked: ImageRequest,
+    request: ImageRequest,
 ) -> Result<Response, ApiError> {
-    let (id, access) = infra_env_and_credentials(&who, &asked)?;
+    let (id, access) = infra_env_and_credentials(&who, &request)?;
     let (name, is_digest) = strip_digest_suffix(&file);
     if name == SCRIPT && !is_digest {
         return server.answer_ipxe_script(id, &access).await;
@@ -460,10 +459,10 @@ async fn infra_env_file(
         let current = server.current_snapshot(id, Artifact::Initrd, &access).await?;
         let (version, architecture) = server.base_image_version(&current, (id, &access)).await?;
         let of = Some((id, current));
-        return server.answer_boot_file((file, is_digest), (&version, architecture), of, &asked).await;
+        return server.answer_boot_file((file, is_digest), (&version, architecture), of, &request).await;
     }
     let artifact = Artifact::from_name(name).ok_or_else(|| no_such_file_error(name))?;
-    server.answer_image(&requested_image(id, artifact, access, is_digest), &asked).await
+    server.answer_image(&requested_image(id, artifact, access, is_digest), &request).await
 }
 
 /// Downloads a file for one host, with its static network only
@@ -483,13 +482,13 @@ async fn infra_env_file(
 async fn host_file(
     State(server): State<ImageServer>,
     Path((who, mac, file)): Path<(String, String, String)>,
-    asked: ImageRequest,
+    request: ImageRequest,
 ) -> Result<Response, ApiError> {
-    let (id, access) = infra_env_and_credentials(&who, &asked)?;
+    let (id, access) = infra_env_and_credentials(&who, &request)?;
     let (name, is_digest) = strip_digest_suffix(&file);
     let artifact = Artifact::from_name(name).ok_or_else(|| no_such_file_error(name))?;
-    let wanted = requested_image(id, artifact, access, is_digest);
-    server.answer_image(&RequestedImage { machine: Some(parse_mac(&mac)?), ..wanted }, &asked).await
+    let target = requested_image(id, artifact, access, is_digest);
+    server.answer_image(&RequestedImage { machine: Some(parse_mac(&mac)?), ..target }, &request).await
 }
 
 fn requested_image(

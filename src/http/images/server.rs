@@ -1,4 +1,4 @@
-//! The image server: the catalogue, the base images, and its caches.
+//! The image server: its catalogue of base images, its library, and its caches.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -16,11 +16,11 @@ use inventory::api::ApiError;
 use inventory::catalogue::{CpuArchitecture, ImageType, OsImage, os_image_in_url};
 use inventory::id::InfraEnvId;
 
-/// The default time that a request waits for a base image.
+/// The default time for a request to wait for a base image.
 pub(crate) const BASE_IMAGE_WAIT: Duration = Duration::from_secs(60);
 
-/// A server of images, with its request slots, and the time that a request waits for a base image. Clones share their
-/// state.
+/// A server for images of infra-envs. The second field limits concurrent requests. The third one is the maximum time to
+/// wait for a base image. Clones share the state.
 #[derive(Clone, Debug)]
 pub struct ImageServer(pub(super) Arc<ServerState>, pub(super) RequestSlots, pub(super) Duration);
 
@@ -28,7 +28,7 @@ pub struct ImageServer(pub(super) Arc<ServerState>, pub(super) RequestSlots, pub
 pub(super) struct ServerState {
     /// The catalogue: the base images that URLs can select.
     pub(super) images: Vec<Arc<OsImage>>,
-    /// The base images that users added, in addition to those of the catalogue.
+    /// Base images that users added to the catalogue.
     pub(super) added_images: RwLock<Vec<Arc<OsImage>>>,
     pub(super) live_images: Library,
     pub(super) inputs: Arc<dyn ImageInputs>,
@@ -36,13 +36,13 @@ pub(super) struct ServerState {
     pub(super) recent: RecentAnswers,
     pub(super) traces: ReaderTraces,
     pub(super) metrics: Metrics,
-    /// The URL under which hosts reach this server.
+    /// The URL of this server as hosts reach it.
     pub(super) base_url: HttpUrl,
 }
 
 impl ImageServer {
-    /// Creates a server of images that are made from the base images of a library. URLs can select the base images in
-    /// `images`.
+    /// Creates a server whose images are based on the base images of a library. `images` is the catalogue, from which
+    /// URLs can select.
     #[must_use]
     pub fn new(
         images: impl IntoIterator<Item = OsImage>,
@@ -68,58 +68,57 @@ impl ImageServer {
         Self(Arc::new(state), RequestSlots::default(), BASE_IMAGE_WAIT)
     }
 
-    /// Sets the base images that users added, for URLs and in the [library](Library::set_added).
+    /// Sets the base images that users added. URLs can then select them, and the [library](Library::set_added)
+    /// downloads them.
     pub fn set_added_images(&self, images: &[OsImage]) {
-        // URLs first, so that none selects an image whose removal from the library is visible.
+        // Update the URLs first, so that no URL selects an image that the library has already removed.
         let added = images.iter().cloned().map(Arc::new).collect();
         *self.0.added_images.write().unwrap_or_else(PoisonError::into_inner) = added;
         self.0.live_images.set_added(images.iter().cloned());
     }
 
-    /// Sets the number of requests that are answered at a time. Further requests wait.
+    /// Sets the maximum number of concurrent image requests. Further requests wait.
     #[must_use]
-    pub fn with_request_slots(self, most: usize) -> Self {
-        Self(self.0, RequestSlots::new(most), self.2)
+    pub fn with_request_slots(self, count: usize) -> Self {
+        Self(self.0, RequestSlots::new(count), self.2)
     }
 
-    /// Sets how long a request waits for a base image that is being downloaded, before it is answered with 503 and
-    /// `Retry-After`.
+    /// Sets how long a request waits for a base image that is being downloaded. After this time, the response is 503
+    /// with `Retry-After`.
     #[must_use]
-    pub fn with_base_image_wait(self, most: Duration) -> Self {
-        Self(self.0, self.1, most)
+    pub fn with_base_image_wait(self, wait: Duration) -> Self {
+        Self(self.0, self.1, wait)
     }
 
-    /// Returns the metrics.
     #[must_use]
     pub(in crate::http) fn metrics(&self) -> &Metrics {
         &self.0.metrics
     }
 
-    /// Returns the state of the source of infra-envs.
     pub(in crate::http) async fn source_status(&self) -> SourceStatus {
         self.0.inputs.source_status().await
     }
 
-    /// Returns the image library.
+    /// Returns the image library, with the base images and their downloads.
     #[must_use]
     pub fn library(&self) -> &Library {
         &self.0.live_images
     }
 
-    /// Returns the base image that a version in a URL selects.
+    /// Returns the base image for a version in a URL.
     pub(super) fn os_image(
         &self,
         (version, architecture): (&str, CpuArchitecture),
         image_type: ImageType,
     ) -> Option<Arc<OsImage>> {
         let added = self.0.added_images.read().unwrap_or_else(PoisonError::into_inner);
-        // An added image never takes the place of one of the catalogue.
+        // The catalogue takes precedence over added images.
         let mut lists = [&self.0.images, &*added].into_iter();
         lists.find_map(|images| os_image_in_url(images, (version, architecture), image_type)).map(Arc::clone)
     }
 }
 
-/// Returns a plan cache that the library and the source of infra-envs keep current.
+/// Creates a plan cache that drops the plans of released base images and of removed infra-envs.
 fn new_plan_cache(library: &Library, inputs: &dyn ImageInputs) -> Arc<SharedPlanCache> {
     let plans = Arc::<SharedPlanCache>::default();
     let released = Arc::downgrade(&plans);
@@ -142,7 +141,8 @@ pub(super) fn no_such_image_error((version, architecture): (&str, CpuArchitectur
     ApiError::not_found(format!("no base image of version {version} for architecture {architecture}"))
 }
 
-/// Returns the same error for a query: the Assisted Image Service answers it with 400.
+/// Returns the error for a version in the query without a base image. Its status is 400, as in the Assisted Image
+/// Service.
 pub(super) fn bad_version_error((version, architecture): (&str, CpuArchitecture)) -> ApiError {
     ApiError::bad(no_such_image_error((version, architecture)).reason())
 }

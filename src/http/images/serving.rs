@@ -1,4 +1,4 @@
-//! Turns a requested image into a plan, and the plan into an answer.
+//! Creates the plan of a requested image, and the response for the plan.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,7 +30,7 @@ use inventory::id::InfraEnvId;
 use inventory::in_background;
 use inventory::service::infra_envs::ipxe_architecture;
 
-/// The `Retry-After` delay after the file of a base image was changed.
+/// The `Retry-After` delay after the file of a base image has changed.
 const CHANGED_FILE_RETRY: TimeDelta = TimeDelta::seconds(1);
 /// The `Retry-After` delay while a base image is being downloaded.
 const DOWNLOAD_RETRY: TimeDelta = TimeDelta::seconds(10);
@@ -43,7 +43,7 @@ impl ImageServer {
         artifact: Artifact,
         access: &ImageCredentials,
     ) -> Result<InfraEnvSnapshot, ApiError> {
-        // The slot is released before the wait for a base image, which may take minutes.
+        // Release the slot before the wait for a base image, which may take minutes.
         let _slot = self.1.acquire().await?;
         Ok(self.0.inputs.current_snapshot(id.0, artifact, access).await?)
     }
@@ -55,65 +55,65 @@ impl ImageServer {
         (id, access): (InfraEnvId, &ImageCredentials),
     ) -> Result<(String, CpuArchitecture), ApiError> {
         match &current.live_image {
-            Some(known) => Ok(known.clone()),
+            Some(version) => Ok(version.clone()),
             None => Ok(self.0.inputs.base_image_version(id.0, access).await?),
         }
     }
 
-    /// Answers a request for an image.
+    /// Returns the response to a request for an image.
     pub(super) async fn answer_image(
         &self,
-        wanted: &RequestedImage,
-        asked: &ImageRequest,
+        target: &RequestedImage,
+        request: &ImageRequest,
     ) -> Result<Response, ApiError> {
-        let current = self.current_snapshot(wanted.infra_env, wanted.artifact, &wanted.access).await?;
-        let own;
-        let (version, architecture) = match &wanted.live_image {
-            Some(named) => named,
+        let current = self.current_snapshot(target.infra_env, target.artifact, &target.access).await?;
+        let default_version;
+        let (version, architecture) = match &target.live_image {
+            Some(base_version) => base_version,
             None => {
-                own = self.base_image_version(&current, (wanted.infra_env, &wanted.access)).await?;
-                &own
+                default_version =
+                    self.base_image_version(&current, (target.infra_env, &target.access)).await?;
+                &default_version
             }
         };
-        let mut given = Artifact::all(*architecture).chain([Artifact::DisconnectedIso]);
-        if !given.any(|artifact| artifact == wanted.artifact) {
-            return Err(unavailable_file_error(wanted.artifact.name(), *architecture));
+        let mut artifacts = Artifact::all(*architecture).chain([Artifact::DisconnectedIso]);
+        if !artifacts.any(|artifact| artifact == target.artifact) {
+            return Err(unavailable_file_error(target.artifact.name(), *architecture));
         }
-        let is_of_query = wanted.live_image.is_some() && !wanted.artifact.is_iso();
-        let none = if is_of_query { bad_version_error } else { no_such_image_error };
-        let image = self.os_image((version, *architecture), wanted.artifact.base_image_type());
-        let image = image.ok_or_else(|| none((version, *architecture)))?;
-        let base = self.base_image(&image, asked).await?;
-        let of_machine = (wanted.artifact, wanted.machine);
-        let infra_env = (wanted.infra_env, &current);
-        let planned = match &wanted.revision {
+        let is_version_in_query = target.live_image.is_some() && !target.artifact.is_iso();
+        let missing_error = if is_version_in_query { bad_version_error } else { no_such_image_error };
+        let image = self.os_image((version, *architecture), target.artifact.base_image_type());
+        let image = image.ok_or_else(|| missing_error((version, *architecture)))?;
+        let base = self.base_image(&image, request).await?;
+        let of_machine = (target.artifact, target.machine);
+        let infra_env = (target.infra_env, &current);
+        let planned = match &target.revision {
             None => self.planned_image(infra_env, (&image, &base), of_machine).await?,
-            Some(of) => self.planned_revision((wanted, of), &current, (&image, &base)).await?,
+            Some(revision) => self.planned_revision((target, revision), &current, (&image, &base)).await?,
         };
-        let of = Some((wanted.infra_env, current));
-        self.send_planned_file(planned, wanted.is_digest, of, asked).await
+        let owner = Some((target.infra_env, current));
+        self.send_planned_file(planned, target.is_digest, owner, request).await
     }
 
-    /// Answers a request for a file of a base image: for the file alone, or as a file of an infra-env.
+    /// Returns the response to a request for a file of a base image. `owner` is the infra-env, if the URL selects one.
     pub(super) async fn answer_boot_file(
         &self,
         (file, is_digest): (BaseImageFile, bool),
         (version, architecture): (&str, CpuArchitecture),
-        of: Option<(InfraEnvId, InfraEnvSnapshot)>,
-        asked: &ImageRequest,
+        owner: Option<(InfraEnvId, InfraEnvSnapshot)>,
+        request: &ImageRequest,
     ) -> Result<Response, ApiError> {
-        if !BaseImageFile::all(architecture).any(|known| known == file) {
+        if !BaseImageFile::all(architecture).any(|other| other == file) {
             return Err(unavailable_file_error(file.name(), architecture));
         }
-        let none = if of.is_none() { bad_version_error } else { no_such_image_error };
+        let missing_error = if owner.is_none() { bad_version_error } else { no_such_image_error };
         let image = self.os_image((version, architecture), ImageType::Full);
-        let image = image.ok_or_else(|| none((version, architecture)))?;
-        let base = self.base_image(&image, asked).await?;
+        let image = image.ok_or_else(|| missing_error((version, architecture)))?;
+        let base = self.base_image(&image, request).await?;
         let planned = self.planned_file(&base, file).await?;
-        self.send_planned_file(planned, is_digest, of, asked).await
+        self.send_planned_file(planned, is_digest, owner, request).await
     }
 
-    /// Returns the iPXE script of an infra-env.
     pub(super) async fn answer_ipxe_script(
         &self,
         id: InfraEnvId,
@@ -131,7 +131,7 @@ impl ImageServer {
         Ok((headers, script).into_response())
     }
 
-    /// Returns an iPXE script with the URLs of this server.
+    /// Generates an iPXE script with the URLs of this server.
     async fn own_ipxe_script(
         &self,
         current: &InfraEnvSnapshot,
@@ -152,13 +152,13 @@ impl ImageServer {
         script().map_err(|error| cannot_make_error(&error))
     }
 
-    /// Returns the base image for an entry of the catalogue. Waits for the end of its download, because no byte of it
-    /// is served before its digest is known. The wait ends with an error after a while, and when the server is shut
-    /// down.
+    /// Returns the base image for an entry of the catalogue. Waits for its download, because the server sends no byte
+    /// of a base image before it has verified the digest. Returns an error after the maximum wait, or when the server
+    /// shuts down.
     async fn base_image(
         &self,
         image: &OsImage,
-        asked: &ImageRequest,
+        request: &ImageRequest,
     ) -> Result<Arc<OpenBaseImage>, ApiError> {
         let library = &self.0.live_images;
         let outcome = match library.base_now(image) {
@@ -166,7 +166,7 @@ impl ImageServer {
                 biased;
                 outcome = library.base(image) => outcome,
                 () = tokio::time::sleep(self.2) => library.base_now(image),
-                () = asked.shutdown_begun() => library.base_now(image),
+                () = request.shutdown_begun() => library.base_now(image),
             },
             outcome => outcome,
         };
@@ -180,7 +180,7 @@ impl ImageServer {
             .with_retry_at(Utc::now() + CHANGED_FILE_RETRY))
     }
 
-    /// Returns the plan of an image. Makes it if it is not cached.
+    /// Returns the plan of an image. Creates it if it is not cached.
     pub(super) async fn planned_image(
         &self,
         (infra_env, current): (InfraEnvId, &InfraEnvSnapshot),
@@ -210,7 +210,7 @@ impl ImageServer {
                 };
                 let form = self.form(artifact, image).map_err(|error| cannot_make_error(&error))?;
                 let (entry, image) = (image.clone(), Arc::clone(base.image()));
-                let made = self.make_in_request_slot(move |cancel| {
+                let work = self.make_in_request_slot(move |cancel| {
                     let context = BaseContext { base: &image, nmstatectl: nmstatectl.as_ref() };
                     let packing = PackedConfig::new(&rendered)?;
                     if cancel.is_cancelled() {
@@ -223,21 +223,23 @@ impl ImageServer {
                         _ => packing.plan(&form, context)?,
                     };
                     let program = nmstatectl.as_ref().map(PackedArchive::as_bytes);
-                    let shared = image.shared_bytes(&plan) + program.map_or(0, |it| plan.bytes_within(it));
-                    // From the same archives as the plan, so that a URL with this revision never has other bytes.
+                    let shared =
+                        image.shared_bytes(&plan) + program.map_or(0, |bytes| plan.bytes_within(bytes));
+                    // Compute the revision from the same archives as the plan, so that a URL with this revision never
+                    // returns other bytes.
                     let revision = packing.revision(&form, &entry.revision_entry());
                     Ok((plan.identity()?, plan, shared, revision))
                 });
-                let (identity, plan, shared, revision) = made.await?;
+                let (identity, plan, shared, revision) = work.await?;
                 let saved_as = (artifact.media_type(), artifact.file_name(infra_env, architecture));
-                let made = wrap_plan((what, base), (plan, identity), Some(current.changed_at), saved_as)?;
-                let memory_bytes = made.memory_bytes - shared;
-                Ok(PlannedFile { memory_bytes, revision: Some(revision), ..made })
+                let planned = wrap_plan((what, base), (plan, identity), Some(current.changed_at), saved_as)?;
+                let memory_bytes = planned.memory_bytes - shared;
+                Ok(PlannedFile { memory_bytes, revision: Some(revision), ..planned })
             })
             .await
     }
 
-    /// Returns the plan of a file of a base image. Makes it if it is not cached.
+    /// Returns the plan of a file of a base image. Creates it if it is not cached.
     pub(super) async fn planned_file(
         &self,
         base: &Arc<OpenBaseImage>,
@@ -245,13 +247,13 @@ impl ImageServer {
     ) -> Result<Arc<PlannedFile>, ApiError> {
         let what = PlanKind::File(file);
         let key = PlanKey { what, revision: None, base: base.id() };
-        // It is of no infra-env.
+        // The file belongs to no infra-env.
         let is_removed = || false;
         self.0
             .plans
             .get((key, base), is_removed, async || {
                 let image = Arc::clone(base.image());
-                let made = self.make_in_request_slot(move |_| {
+                let work = self.make_in_request_slot(move |_| {
                     let plan = match file {
                         BaseImageFile::Kernel => image.kernel()?,
                         BaseImageFile::Rootfs => image.rootfs()?,
@@ -259,17 +261,17 @@ impl ImageServer {
                     };
                     Ok((plan.identity()?, plan))
                 });
-                let (identity, plan) = made.await?;
+                let (identity, plan) = work.await?;
                 let saved_as = ("application/octet-stream", file.file_name().to_owned());
                 let planned = wrap_plan((what, base), (plan, identity), base.changed_at(), saved_as)?;
-                // An unmodified part of the base image has no secrets.
+                // The file is an unmodified part of the base image, so it contains no secrets.
                 Ok(PlannedFile { content: planned.content.with_public_caching(), ..planned })
             })
             .await
     }
 
-    /// Returns the boot trace of an infra-env if the caller has access to its images, with all ranges of each reader or
-    /// only the last one.
+    /// Returns the boot trace of an infra-env if the caller has access to its images. `with_ranges` adds the ranges
+    /// sent to each reader.
     pub(super) async fn boot_trace(
         &self,
         id: InfraEnvId,
@@ -280,43 +282,44 @@ impl ImageServer {
         Ok(self.0.traces.boot_trace(id, with_ranges))
     }
 
-    /// Runs `make` in a request slot, on a thread that serves no requests.
+    /// Runs `make` in a request slot, on a background thread.
     pub(super) async fn make_in_request_slot<T: Send + 'static>(
         &self,
         make: impl FnOnce(&Cancel) -> Result<T, DiscoveryError> + Send + 'static,
     ) -> Result<T, ApiError> {
         let _slot = self.1.acquire().await?;
-        let begun = Instant::now();
-        let made = in_background(move |cancel| Ok::<_, ApiError>(make(cancel))).await?;
-        self.0.metrics.count_plan(begun.elapsed(), made.is_ok());
-        made.map_err(|error| cannot_make_error(&error))
+        let start = Instant::now();
+        let result = in_background(move |cancel| Ok::<_, ApiError>(make(cancel))).await?;
+        self.0.metrics.count_plan(start.elapsed(), result.is_ok());
+        result.map_err(|error| cannot_make_error(&error))
     }
 
-    /// Returns the answer to a request for a plan, or for its digest. Records what is sent of an infra-env's images in
-    /// the boot trace.
+    /// Returns the response with a plan's bytes or digest. The boot trace records the bytes sent of an infra-env's
+    /// images.
     async fn send_planned_file(
         &self,
         planned: Arc<PlannedFile>,
         is_digest: bool,
-        of: Option<(InfraEnvId, InfraEnvSnapshot)>,
-        asked: &ImageRequest,
+        owner: Option<(InfraEnvId, InfraEnvSnapshot)>,
+        request: &ImageRequest,
     ) -> Result<Response, ApiError> {
         if is_digest {
             return self.digest_response(&planned).await;
         }
-        let response = planned.content.answer(asked.mode, (&asked.method, &asked.headers, asked.version));
+        let response =
+            planned.content.answer(request.mode, (&request.method, &request.headers, request.version));
         let meter = self.0.metrics.file_meter(planned.what.name());
-        let (infra_env, current) = of.unzip();
+        let (infra_env, current) = owner.unzip();
         if response.body().byte_span().is_none() {
             return Ok(count_response(response, TransferRecords::default(), meter));
         }
         let trace = infra_env.map(|infra_env| {
-            let reader = ReaderKey { infra_env, client: asked.client, what: planned.what };
+            let reader = ReaderKey { infra_env, client: request.client, what: planned.what };
             self.0.traces.get_or_start(reader, &planned)
         });
         let (name, len) = (planned.what.name(), planned.content.representation().plan().len());
-        let file = DownloadedFile { client: asked.client, infra_env, name, len };
-        self.remember_answer(asked, current, &planned, (trace.as_ref(), &meter, file));
+        let file = DownloadedFile { client: request.client, infra_env, name, len };
+        self.remember_answer(request, current, &planned, (trace.as_ref(), &meter, file));
         let now = Instant::now();
         let begin = |trace| ReaderTrace::begin_transfer(trace, response.body(), now);
         let records = TransferRecords {
@@ -327,7 +330,7 @@ impl ImageServer {
     }
 }
 
-/// Wraps a plan for serving.
+/// Adds to a plan everything needed to serve it.
 fn wrap_plan(
     (what, base): (PlanKind, &OpenBaseImage),
     (plan, identity): (Plan, Digest),
@@ -352,14 +355,14 @@ fn unavailable_file_error(name: &str, architecture: CpuArchitecture) -> ApiError
     ApiError::not_found(format!("{name:?} does not exist for architecture {architecture}"))
 }
 
-/// Logs and returns the error for an image that cannot be made.
+/// Logs why an image cannot be generated, and returns the error for the client.
 pub(super) fn cannot_make_error(error: &(dyn std::error::Error + 'static)) -> ApiError {
     tracing::error!(error, "cannot make image");
     ApiError::internal(format!("cannot make the image: {error}"))
 }
 
-/// Returns the error for a base image that is not ready. It does not reveal the URL of the base image or why the
-/// download failed: the library logs both.
+/// Returns the error for a base image that is not ready. It reveals neither the URL of the base image nor why the
+/// download failed. The library logs both.
 fn not_ready_error(error: ImageNotReady) -> ApiError {
     match error {
         ImageNotReady::Failed { retry_at, .. } => {
@@ -383,7 +386,7 @@ fn not_ready_error(error: ImageNotReady) -> ApiError {
 mod tests {
     use super::*;
 
-    /// A retry would not help, and clients need not know the digests.
+    /// A retry would not help, and the digests are of no use to clients.
     #[test]
     fn contradictory_digest_is_an_internal_error_without_details() {
         let (expected, found) = (Digest::from_data(b"one"), Digest::from_data(b"two"));

@@ -1,4 +1,4 @@
-//! The SHA-256 digest of a file, which is computed once for all clients that wait for it.
+//! A SHA-256 digest, computed once for all clients that wait for it.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -8,23 +8,24 @@ use isogen::Digest;
 
 use inventory::api::ApiError;
 
-/// The SHA-256 digest of a file. It is computed once for all clients that wait for it. The work ends with the last one.
+/// The SHA-256 digest of a file, computed once for all clients waiting for it. The computation is cancelled when no
+/// client waits any more.
 #[derive(Debug, Default)]
 pub(super) struct SharedDigest {
-    known: OnceLock<Digest>,
+    digest: OnceLock<Digest>,
     work: Mutex<Option<WeakShared<DigestWork>>>,
 }
 
 type DigestWork = BoxFuture<'static, Result<Digest, ApiError>>;
 
 impl SharedDigest {
-    /// Returns the digest. Waits for the work of an earlier caller, or for `compute`.
+    /// Returns the digest. Waits for the computation of an earlier caller, or starts `compute`.
     pub(super) async fn get(
         &self,
         compute: impl Future<Output = Result<Digest, ApiError>> + Send + 'static,
     ) -> Result<Digest, ApiError> {
-        if let Some(known) = self.known.get() {
-            return Ok(*known);
+        if let Some(digest) = self.digest.get() {
+            return Ok(*digest);
         }
         let work = {
             let mut current = self.work.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,7 +36,7 @@ impl SharedDigest {
             })
         };
         let digest = work.await?;
-        Ok(*self.known.get_or_init(|| digest))
+        Ok(*self.digest.get_or_init(|| digest))
     }
 }
 
@@ -51,7 +52,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns work that ends when it is cancelled, or with a digest after a message. It reports its start and its end.
+    /// Returns work that ends when it is cancelled, or with a digest when the sender is used. It reports its start and
+    /// its cancellation.
     fn reported_work() -> (DigestWork, UnboundedReceiver<&'static str>, mpsc::Sender<()>) {
         let (report, reports) = unbounded_channel();
         let (finish, is_finished) = mpsc::channel();
@@ -96,7 +98,7 @@ mod tests {
         assert_eq!(reports.recv().await, Some("begun"));
         drop((second, first));
         assert_eq!(reports.recv().await, Some("cancelled"));
-        let known = Digest::from_data(b"again");
-        assert_eq!(digest.get(async move { Ok(known) }).await, Ok(known));
+        let expected = Digest::from_data(b"again");
+        assert_eq!(digest.get(async move { Ok(expected) }).await, Ok(expected));
     }
 }

@@ -1,4 +1,4 @@
-//! The errors of a source of infra-envs.
+//! Errors of a source of infra-envs.
 
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
@@ -6,18 +6,18 @@ use discovery::DiscoveryError;
 
 use inventory::api::ApiError;
 
-/// Why a source of infra-envs refuses a request. The client of the image server sees the status and the reason.
+/// Why a source of infra-envs refuses a request. The client receives the status and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(transparent)]
 pub struct SourceError(ApiError);
 
 impl SourceError {
-    /// Creates an error with the status of the response.
+    /// Creates an error with any status.
     pub fn new(status: StatusCode, reason: impl Into<String>) -> Self {
         Self(ApiError::new(status, reason))
     }
 
-    /// Creates an error for an infra-env, or a file of it, that does not exist.
+    /// Creates an error for a missing infra-env, or for a missing file of an infra-env.
     pub fn not_found(reason: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, reason)
     }
@@ -27,29 +27,29 @@ impl SourceError {
         Self(ApiError::infra_error(StatusCode::UNAUTHORIZED, reason))
     }
 
-    /// Creates an error for a source that cannot answer now.
+    /// Creates an error for a source that is temporarily unavailable.
     pub fn unavailable(reason: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, reason)
     }
 
-    /// Creates an error for a fault of the source. The cause belongs in a log, not in the reason.
+    /// Creates an error for a fault of the source. Log the cause instead of including it in `reason`.
     pub fn internal(reason: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, reason)
     }
 
-    /// Sets the time from which a retry can succeed.
+    /// Sets the time after which a retry can succeed. Sent as `Retry-After`.
     #[must_use]
     pub fn with_retry_at(self, retry_at: DateTime<Utc>) -> Self {
         Self(self.0.with_retry_at(retry_at))
     }
 
-    /// Returns the status of the response.
+    /// Returns the HTTP status of the response.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         self.0.status()
     }
 
-    /// Returns the reason that the client sees.
+    /// Returns the reason for the client.
     #[must_use]
     pub fn reason(&self) -> &str {
         self.0.reason()
@@ -74,7 +74,7 @@ impl From<inventory::Error> for SourceError {
     }
 }
 
-/// An error of inputs that were checked: the fault is not the caller's.
+/// The inputs were validated before, so this error is never the caller's fault.
 impl From<DiscoveryError> for SourceError {
     fn from(error: DiscoveryError) -> Self {
         Self::internal(format!("cannot make the image: {error}"))

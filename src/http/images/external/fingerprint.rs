@@ -1,16 +1,16 @@
-//! Comparison of configs without their random signatures.
+//! Compares configs without the random signatures of the tokens in them.
 
 use std::sync::LazyLock;
 
 use isogen::Digest;
 use regex::bytes::{Captures, Regex};
 
-/// The length of an ES256 signature in characters: 64 bytes in base64. ES256 signatures are random.
+/// The length of an ES256 signature: 64 bytes in base64. ES256 signatures are random.
 const SIGNATURE: usize = 86;
 
-/// Returns the digest of a config without its ES256 signatures, which differ each time.
+/// Returns the digest of a config without its ES256 signatures, which differ in each response.
 pub(super) fn fingerprint(config: &[u8]) -> Digest {
-    // If the pattern did not compile, every signature would count, and no answer would equal another one.
+    // `None` if the pattern does not compile. Then signatures count too, and configs with tokens are never equal.
     static TOKEN: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"(?-u)(eyJ[A-Za-z0-9_-]+\.eyJ[A-Za-z0-9_-]+\.)([A-Za-z0-9_-]+)").ok());
     let without_signature = |token: &Captures<'_>| {

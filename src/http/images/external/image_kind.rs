@@ -1,14 +1,13 @@
-//! The kinds of images that the other service distinguishes.
+//! The kinds of images in the API of the external service.
 
 use crate::http::images::artifact::Artifact;
 
-/// The kind of an image, as the service distinguishes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ImageKind {
     Full,
     Minimal,
     Disconnected,
-    /// Network boot: the service uses the kind of the infra-env itself.
+    /// Network boot. The service then uses the image type of the infra-env.
     Network,
 }
 

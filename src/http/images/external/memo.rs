@@ -1,4 +1,4 @@
-//! A bounded cache of the answers of the service.
+//! A bounded cache of the responses of the external service.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,12 +19,12 @@ use inventory::catalogue::CpuArchitecture;
 use inventory::id::InfraEnvId;
 use inventory::json::to_json;
 
-/// Enough for hundreds of configs with the networks of dozens of hosts.
+/// Maximum size of the cache in bytes. It is enough for hundreds of configs with the networks of dozens of hosts.
 const ROOM: usize = 64 << 20;
-/// The size of an entry without the answers in it.
+/// The size of an entry in addition to the cached responses.
 const ENTRY_OVERHEAD: usize = 1024;
 
-/// The inputs of an image, and the validators that the service sent with them.
+/// The inputs of an image, with the validators (entity tag, time of the last change) that the service sent.
 #[derive(Debug)]
 pub(super) struct InputsMemo {
     rendered: Arc<RenderedConfig>,
@@ -34,16 +34,17 @@ pub(super) struct InputsMemo {
     last_modified: Option<DateTime<Utc>>,
     etag: Option<String>,
     changed_at: DateTime<Utc>,
-    /// Whether any later change is certain to have another time.
+    /// Whether every later change is certain to have another `Last-Modified`.
     is_settled: bool,
 }
 
 impl InputsMemo {
-    /// Creates a memo from answers. `answer` is the answer with the config.
+    /// Creates a memo. `answer` is the response with the config.
     ///
     /// # Errors
     ///
-    /// Returns an error if the kernel arguments cannot be written as JSON, without which the image has no revision.
+    /// Returns an error if the kernel arguments cannot be encoded as JSON, because the revision of the image depends on
+    /// them.
     pub(super) fn new(
         (rendered, live_image): (RenderedConfig, Option<(String, CpuArchitecture)>),
         answer: &ConfigAnswer,
@@ -74,19 +75,19 @@ impl InputsMemo {
         }
     }
 
-    /// Returns the condition of the next call.
+    /// Returns the condition for the next request for the config.
     pub(super) fn next_condition(&self) -> CallCondition {
-        // If a second change followed within the same second, the time would hide it.
+        // Use the time only if no further change can have the same one. An entity tag is more precise.
         let since = self.last_modified.filter(|_| self.is_settled && self.etag.is_none());
         CallCondition { none_match: self.etag.clone(), modified_since: since }
     }
 
-    /// Reports whether a new answer shows that the image is unchanged.
+    /// Returns `true` if a new response shows that the image is unchanged.
     pub(super) fn matches_answer(&self, answer: &ConfigAnswer) -> bool {
         self.is_settled && self.has_same_time(answer) && self.has_same_config(answer)
     }
 
-    /// Reports whether a new answer has the same time, and the same config except for signatures.
+    /// Returns `true` if a new response has the same time, and the same config except for signatures.
     pub(super) fn differs_in_signatures(&self, answer: &ConfigAnswer) -> bool {
         self.has_same_time(answer) && self.has_same_config(answer)
     }
@@ -105,12 +106,14 @@ impl InputsMemo {
     }
 }
 
-/// Reports whether an answer was requested so late that no further change can have its `Last-Modified`.
+/// Returns `true` if the call was made so long after the `Last-Modified` time that no further change can have the same
+/// time.
 fn is_settled(answer: &ConfigAnswer, quiet: Duration) -> bool {
-    let (Some(changed), Some(asked)) = (answer.last_modified, answer.asked_at) else { return false };
+    let (Some(changed_at), Some(called_at)) = (answer.last_modified, answer.called_at) else { return false };
     let quiet = TimeDelta::from_std(quiet).unwrap_or(TimeDelta::MAX);
-    let end = changed.checked_add_signed(TimeDelta::seconds(1)).and_then(|end| end.checked_add_signed(quiet));
-    end.is_some_and(|end| asked >= end)
+    let end =
+        changed_at.checked_add_signed(TimeDelta::seconds(1)).and_then(|end| end.checked_add_signed(quiet));
+    end.is_some_and(|end| called_at >= end)
 }
 
 /// Returns the digest of all inputs of an image. It is the same in every process.
@@ -124,7 +127,7 @@ fn inputs_digest(rendered: &RenderedConfig) -> Result<Arc<str>, ApiError> {
     Ok(Digest(hash.finalize().into()).to_string().into())
 }
 
-/// The key of cached answers: the image, and the caller's credentials.
+/// The key of cached responses: the image and the caller's credentials.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct MemoKey {
     id: InfraEnvId,
@@ -144,24 +147,24 @@ impl MemoKey {
     }
 }
 
-/// The cached answers for a key. It is locked during a call.
+/// The cached responses for a key. The entry is locked during a call.
 #[derive(Debug, Default)]
 pub(super) struct MemoEntry {
     memo: Option<Arc<InputsMemo>>,
     /// When the service last confirmed the memo and the caller's access. `None` after a refusal.
     confirmed_at: Option<Instant>,
     last: Option<(Instant, Result<(), ApiError>)>,
-    /// The end of the pause after a call that failed.
+    /// The end of the pause after a failed call.
     paused_until: Option<Instant>,
 }
 
 impl MemoEntry {
-    /// Makes no calls for some time, in which the memo is used.
+    /// Pauses the calls for this entry. During the pause, the memo is used.
     pub(super) fn pause_calls(&mut self, pause: Duration) {
         self.paused_until = Instant::now().checked_add(pause);
     }
 
-    /// Returns `true` if no call is due yet after one that failed.
+    /// Returns `true` during the pause after a failed call.
     pub(super) fn is_pausing(&self) -> bool {
         self.paused_until.is_some_and(|end| Instant::now() < end)
     }
@@ -170,13 +173,13 @@ impl MemoEntry {
         self.memo.as_ref()
     }
 
-    /// Returns the memo if the service confirmed it within `grace`. Used while the service cannot be reached.
+    /// Returns the memo if the service confirmed it within the last `grace`. Used while the service cannot be reached.
     pub(super) fn confirmed_within(&self, grace: Duration) -> Option<Arc<InputsMemo>> {
         self.confirmed_at.filter(|at| at.elapsed() <= grace).and_then(|_| self.memo.clone())
     }
 
-    /// Returns the last outcome if it applies to a request that arrived at `arrived`: a success of a call that began at
-    /// most `trust` before, or any outcome of a call that began later.
+    /// Returns the last outcome if it applies to a request that arrived at `arrived`. A success applies if its call
+    /// began at most `trust` earlier. A refusal applies only if its call began after the request arrived.
     pub(super) fn last_outcome(
         &self,
         arrived: Instant,
@@ -200,7 +203,7 @@ impl MemoEntry {
     }
 }
 
-/// Entries by key. If the cache is full, the least recently used entries are dropped.
+/// The cached entries. If the cache is full, the least recently used entries are dropped.
 #[derive(Debug)]
 pub(super) struct SharedMemoCache {
     cache: Mutex<MemoCache>,
@@ -216,7 +219,7 @@ struct MemoCache {
 #[derive(Debug, Default)]
 struct MemoCacheEntry {
     entry: Arc<tokio::sync::Mutex<MemoEntry>>,
-    /// 0 during the first call.
+    /// 0 until the first call has succeeded.
     bytes: usize,
 }
 
@@ -231,7 +234,7 @@ impl SharedMemoCache {
         self.with_cache(|cache| cache.entry(key))
     }
 
-    /// Records the size of an outcome, and drops entries if the cache is too big. Nothing is kept for a caller that
+    /// Records the size of an outcome, and drops entries if the cache is full. Also drops the entry of a caller that
     /// never had access.
     pub(super) fn record_size(&self, key: &MemoKey, outcome: &Result<Arc<InputsMemo>, ApiError>) {
         let bytes = outcome.as_ref().ok().map(|memo| memo.size());
@@ -245,7 +248,7 @@ impl SharedMemoCache {
     }
 
     fn with_cache<T>(&self, use_it: impl FnOnce(&mut MemoCache) -> T) -> T {
-        // A panic leaves the map valid, because everything in it can be requested again.
+        // A panic leaves the map valid, because every entry can be requested again.
         use_it(&mut self.cache.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -270,7 +273,7 @@ impl MemoCache {
 
     fn make_room(&mut self, room: usize) {
         while self.bytes > room && self.entries.len() > 1 {
-            // From the most to the least recently used one.
+            // The cache iterates from the most to the least recently used entry.
             let oldest = self.entries.iter().rev().find(|(_, entry)| entry.bytes > 0);
             let oldest = oldest.map(|(key, _)| key.clone());
             let Some(entry) = oldest.and_then(|oldest| self.entries.pop(&oldest)) else { return };
@@ -293,12 +296,12 @@ mod tests {
         DateTime::from_timestamp(1_700_000_000 + second, 0).unwrap()
     }
 
-    fn config_answer(config: &str, changed: Option<i64>, asked: Option<i64>) -> ConfigAnswer {
+    fn config_answer(config: &str, changed_at: Option<i64>, called_at: Option<i64>) -> ConfigAnswer {
         ConfigAnswer {
             body: Some(Bytes::from(config.to_owned())),
             etag: None,
-            last_modified: changed.map(time_at),
-            asked_at: asked.map(time_at),
+            last_modified: changed_at.map(time_at),
+            called_at: called_at.map(time_at),
         }
     }
 
@@ -311,8 +314,8 @@ mod tests {
         }
     }
 
-    fn memo_of_config(config: &str, changed: Option<i64>, asked: Option<i64>) -> InputsMemo {
-        InputsMemo::new((rendered_config(config), None), &config_answer(config, changed, asked), QUIET)
+    fn memo_of_config(config: &str, changed_at: Option<i64>, called_at: Option<i64>) -> InputsMemo {
+        InputsMemo::new((rendered_config(config), None), &config_answer(config, changed_at, called_at), QUIET)
             .unwrap()
     }
 
@@ -322,21 +325,25 @@ mod tests {
 
     #[test]
     fn memo_holds_until_a_change_is_possible() {
-        let kept = memo_of_config("a", Some(0), Some(11));
-        assert!(kept.matches_answer(&config_answer("a", Some(0), Some(20))));
-        assert!(!kept.matches_answer(&config_answer("b", Some(0), Some(20))), "another config");
-        assert!(!kept.matches_answer(&config_answer("a", Some(1), Some(20))), "another time");
-        assert!(!kept.matches_answer(&config_answer("a", None, Some(20))), "no time");
+        let memo = memo_of_config("a", Some(0), Some(11));
+        assert!(memo.matches_answer(&config_answer("a", Some(0), Some(20))));
+        assert!(!memo.matches_answer(&config_answer("b", Some(0), Some(20))), "another config");
+        assert!(!memo.matches_answer(&config_answer("a", Some(1), Some(20))), "another time");
+        assert!(!memo.matches_answer(&config_answer("a", None, Some(20))), "no time");
         let not_sent = ConfigAnswer { body: None, ..config_answer("", Some(0), Some(20)) };
-        assert!(kept.matches_answer(&not_sent));
+        assert!(memo.matches_answer(&not_sent));
         assert!(
-            !kept.matches_answer(&ConfigAnswer { last_modified: Some(time_at(5)), ..not_sent }),
-            "304 is about the config alone"
+            !memo.matches_answer(&ConfigAnswer { last_modified: Some(time_at(5)), ..not_sent }),
+            "a 304 response covers only the config"
         );
-        for (changed, asked) in [(Some(0), Some(10)), (Some(0), None), (None, Some(99)), (Some(99), Some(0))]
+        for (changed_at, called_at) in
+            [(Some(0), Some(10)), (Some(0), None), (None, Some(99)), (Some(99), Some(0))]
         {
-            let early = memo_of_config("a", changed, asked);
-            assert!(!early.matches_answer(&config_answer("a", changed, Some(200))), "{changed:?} {asked:?}");
+            let early = memo_of_config("a", changed_at, called_at);
+            assert!(
+                !early.matches_answer(&config_answer("a", changed_at, Some(200))),
+                "{changed_at:?} {called_at:?}"
+            );
         }
     }
 
@@ -353,10 +360,10 @@ mod tests {
     #[test]
     fn new_signature_keeps_the_image_unless_the_record_changed() {
         let (one, other) = (signed_config('a'), signed_config('b'));
-        let kept = memo_of_config(&one, Some(0), Some(11));
-        assert!(kept.matches_answer(&config_answer(&other, Some(0), Some(20))));
-        assert!(kept.differs_in_signatures(&config_answer(&other, Some(0), Some(20))));
-        assert!(!kept.differs_in_signatures(&config_answer(&other, Some(1), Some(20))));
+        let memo = memo_of_config(&one, Some(0), Some(11));
+        assert!(memo.matches_answer(&config_answer(&other, Some(0), Some(20))));
+        assert!(memo.differs_in_signatures(&config_answer(&other, Some(0), Some(20))));
+        assert!(!memo.differs_in_signatures(&config_answer(&other, Some(1), Some(20))));
         assert!(!memo_of_config(&one, None, Some(11)).differs_in_signatures(&config_answer(
             &other,
             None,
@@ -380,15 +387,15 @@ mod tests {
     }
 
     #[test]
-    fn success_is_reused_and_refusal_only_answers_waiting_requests() {
+    fn success_is_reused_and_refusal_only_for_waiting_requests() {
         let trust = Duration::from_secs(1);
         let began = Instant::now();
         let mut entry = MemoEntry::default();
         assert!(entry.last_outcome(began, trust).is_none());
         entry.record_outcome(began, &Ok(Arc::new(memo_of_config("a", None, None))));
         for (after, is_known) in [(0, true), (1000, true), (1001, false), (60_000, false)] {
-            let known = entry.last_outcome(began + Duration::from_millis(after), trust);
-            assert_eq!(known.is_some(), is_known, "{after} ms");
+            let outcome = entry.last_outcome(began + Duration::from_millis(after), trust);
+            assert_eq!(outcome.is_some(), is_known, "{after} ms");
         }
         entry.record_outcome(began + trust, &Err(ApiError::not_found("gone")));
         assert!(
@@ -397,7 +404,7 @@ mod tests {
         );
         assert!(entry.last_outcome(began + trust, trust).unwrap().is_err());
         assert!(entry.last_outcome(began + trust + Duration::from_nanos(1), trust).is_none());
-        assert!(entry.memo().is_some(), "it is of use when the caller is let in again");
+        assert!(entry.memo().is_some(), "the memo is useful if the caller regains access");
     }
 
     #[test]

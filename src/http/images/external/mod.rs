@@ -1,41 +1,43 @@
-//! Image inputs from an inventory in another process: an Assisted Service that is called over HTTP.
+//! Image inputs from an inventory in another process: an Assisted Service, reached over HTTP.
 //!
-//! An image is made from up to three answers of that service. None of them says how long it stays valid. They are
-//! cached as an [`InputsMemo`]. Every request for an image costs one call: a conditional request for the Ignition
-//! config with the caller's own credentials. That call decides two things.
+//! An image depends on up to three responses of that service, which do not specify how long they stay valid. They are
+//! cached as an [`InputsMemo`]. For every request for an image, this module makes one call: a conditional request for
+//! the Ignition config, with the caller's own credentials. The response decides two questions.
 //!
-//! **Access.** The service decides about each caller and each call. Answers are cached under the caller's credentials,
-//! so no caller gets what was rendered for another one. Requests within [`trust`](ExternalSettings::trust) after the
-//! start of a successful check need no further check: hosts read an image in bursts of small ranges. So a caller whose
-//! token is revoked keeps access for at most that long. A refusal is not cached: it applies only to the requests that
-//! were waiting for that call.
+//! **Does the caller have access?** The service decides this for each caller and each call. Responses are cached under
+//! the caller's credentials, so no caller receives inputs rendered for another one. A successful check is also valid
+//! for requests within [`trust`](ExternalSettings::trust) after its start, because hosts read an image in bursts of
+//! small ranges. So a caller with a revoked token keeps access for at most that long. A refusal is not cached. It
+//! applies only to the requests that were waiting for that call.
 //!
-//! **Identity of the image.** All three answers depend on one record of the service, and on its settings. The Go
-//! service sends the time of the record's last change as `Last-Modified` of the config, in whole seconds. Every change
-//! moves it: kernel arguments, proxy and network as well as the config itself, and even a PATCH that changes nothing.
-//! The Go service sends no entity tag and ignores conditions: it sends the config again, and this module compares it.
-//! So a memo stays valid if both `Last-Modified` and the config are the same. Three cases need care:
+//! **Is the image unchanged?** All three responses depend on one record of the service, and on the service's settings.
+//! The Go service sends the time of the record's last change as `Last-Modified` of the config, in whole seconds. Every
+//! change updates this time: of kernel arguments, proxy and network, of the config itself, and even a PATCH without
+//! effect. The Go service sends no entity tag and ignores conditions. It always sends the config, and this module
+//! compares it with the cached one. A memo stays valid if both `Last-Modified` and the config are the same. Three cases
+//! need special care:
 //!
-//! * Two changes within one second have the same time. Only an answer that was requested well after that second, by the
-//!   clock of the service itself, is known to follow the last of them (RFC 9110, 8.8.2.2). If the request was sent
-//!   earlier than [`quiet`](ExternalSettings::quiet) after the change, all answers are requested again.
-//! * With `AUTH_TYPE=local`, the config contains a token that is signed again for each answer, with an algorithm whose
-//!   signatures are random. Configs of the same time that differ only in these signatures count as equal, and the first
-//!   one is kept; otherwise each range would belong to another image. The key of the service has not changed, because
-//!   it also signed the caller's token.
-//! * A service that was reinstalled, for example with another agent image, may write another config with the same time
-//!   of change. This is why configs are compared. Other settings affect only the early boot archive, and are picked up
-//!   at the next change.
+//! * Two changes within one second have the same time. A response includes the last of them for certain only if it was
+//!   requested well after that second, by the clock of the service (RFC 9110, 8.8.2.2). If the request was sent earlier
+//!   than [`quiet`](ExternalSettings::quiet) after the change, all responses are requested again.
+//! * With `AUTH_TYPE=local`, the config contains a token, which the service signs again for each response. The
+//!   signatures are random. Two configs with the same time that differ only in these signatures count as equal, and the
+//!   first one stays cached. Otherwise, each range would belong to another image. The key of the service cannot
+//!   have changed, because it also signed the caller's token.
+//! * A reinstalled service, for example with another agent image, may send another config with the same time. This is
+//!   why configs are compared. Other settings of the service affect only the early boot archive. They take effect with
+//!   the next change.
 //!
-//! **Outages.** While the service cannot be reached, the last confirmed answers for a caller are used for a
-//! [grace period](ExternalSettings::outage_grace). A refusal ends that. A caller without such answers gets 503
-//! immediately: calls are made only now and then, to find out whether the service answers again. A call that fails after
-//! the connection was made begins no outage, as long as the service answers another request: the fault may concern one
-//! infra-env. Only requests for that image then use its last answers, and pause its calls.
+//! **Outages.** While the service cannot be reached, the last confirmed responses for a caller are used for a
+//! [grace period](ExternalSettings::outage_grace). A refusal ends this use. A caller without confirmed responses gets
+//! 503 immediately, because only occasional calls check whether the service is back. If a call fails after the
+//! connection was established, the service is checked with another request. If it responds, there is no outage, because
+//! the fault may concern one infra-env only. Then only requests for that image use the last responses and pause their
+//! calls.
 //!
-//! If the service sends no `Last-Modified` or no `Date`, all answers are requested each time, as the Go image service
-//! does. If it sends entity tags, as the inventory of this program does, it does not send an unchanged config again;
-//! its times have the same meaning.
+//! If the service sends no `Last-Modified` or no `Date`, all responses are requested each time, as the Go image service
+//! does. The inventory of Kindling sends entity tags, and does not send an unchanged config again. Its times have the
+//! same meaning.
 
 mod fingerprint;
 mod image_kind;
@@ -68,7 +70,7 @@ use service::{CallSubject, ServiceClient};
 pub use service::ExternalError;
 pub use settings::ExternalSettings;
 
-/// Image inputs from another service.
+/// Image inputs from an Assisted Service in another process.
 #[derive(Debug)]
 pub struct ExternalInputs {
     service: Arc<ServiceClient>,
@@ -79,11 +81,11 @@ pub struct ExternalInputs {
     retry: Duration,
 }
 
-/// How long a caller waits for the service if the last answers may be used instead.
+/// Maximum time to wait for the service if confirmed responses are cached.
 const KNOWN_PATIENCE: Duration = Duration::from_secs(10);
 
 impl ExternalInputs {
-    /// Creates image inputs from a service, which may still be down.
+    /// Creates a source from a service, which need not be running yet.
     ///
     /// # Errors
     ///
@@ -99,7 +101,7 @@ impl ExternalInputs {
         })
     }
 
-    /// Returns the inputs that the service confirms now, or those that it confirmed last if it cannot be reached.
+    /// Returns the inputs that the service confirms now. If it cannot be reached, returns the inputs confirmed last.
     async fn current_inputs(
         &self,
         subject: &CallSubject<'_>,
@@ -124,11 +126,11 @@ impl ExternalInputs {
             Some(_) => tokio::time::timeout(KNOWN_PATIENCE, check).await.unwrap_or_else(|_| {
                 let service = Arc::clone(&self.service);
                 tokio::spawn(async move { service.check().await });
-                Err(outage::unreachable_error("the external inventory did not answer in time; try again"))
+                Err(outage::unreachable_error("the external inventory did not respond in time; try again"))
             }),
         };
         if let (Err(CallError::Unavailable(_)), Some(memo)) = (&outcome, confirmed) {
-            // Calls for this image must not take more than half of the time.
+            // Pause at least as long as the call took, so that calls for this image take at most half of the time.
             entry.pause_calls(began.elapsed().max(self.retry));
             return Ok(memo);
         }
@@ -138,18 +140,19 @@ impl ExternalInputs {
         outcome
     }
 
-    /// Checks the caller's access to an image, and whether the image has changed since `kept`.
+    /// Checks the caller's access to an image. Returns `cached` if the image is unchanged, and requests the new inputs
+    /// otherwise.
     async fn check_access(
         &self,
         subject: &CallSubject<'_>,
-        kept: Option<&Arc<InputsMemo>>,
+        cached: Option<&Arc<InputsMemo>>,
     ) -> Result<Arc<InputsMemo>, CallError> {
-        let condition = kept.map(|memo| memo.next_condition()).unwrap_or_default();
+        let condition = cached.map(|memo| memo.next_condition()).unwrap_or_default();
         let answer = self.service.config(subject, &condition).await?;
-        if let Some(memo) = kept.filter(|memo| memo.matches_answer(&answer)) {
+        if let Some(memo) = cached.filter(|memo| memo.matches_answer(&answer)) {
             return Ok(Arc::clone(memo));
         }
-        let config = match (&answer.body, kept) {
+        let config = match (&answer.body, cached) {
             (Some(_), Some(memo)) if memo.differs_in_signatures(&answer) => memo.config(),
             (None, Some(memo)) => memo.config(),
             (Some(body), _) => {
@@ -173,9 +176,9 @@ impl ExternalInputs {
         };
         let kernel_arguments =
             infra_env.as_ref().map(service::RemoteInfraEnv::kernel_arguments).transpose()?;
-        // For network boot, the iPXE script has the kernel arguments.
+        // For network boot, the iPXE script contains the kernel arguments.
         let kernel_arguments = kernel_arguments.unwrap_or_default();
-        // An invalid value does not matter if URLs name the base image.
+        // Ignore an invalid value, because the URL may select the base image.
         let live_image = infra_env.and_then(|infra_env| infra_env.base_image_version().ok());
         let memo = InputsMemo::new(
             (RenderedConfig { config, network, kernel_arguments }, live_image),
@@ -199,7 +202,8 @@ impl ImageInputs for ExternalInputs {
         let kind = ImageKind::from_artifact(artifact);
         let key = MemoKey::new(id, kind, access);
         let entry = self.memos.entry(&key);
-        // Requests that arrive during a call wait, and use its answer if the call began after they arrived.
+        // Requests that arrive during a call wait for the lock. They use the outcome of a call that began after they
+        // arrived.
         let mut entry = entry.lock().await;
         let outcome = match entry.last_outcome(arrived, self.trust) {
             Some(outcome) => outcome,
@@ -237,7 +241,7 @@ impl ImageInputs for ExternalInputs {
     }
 
     async fn source_status(&self) -> SourceStatus {
-        // Without requests for images, only this finds out that the service answers again.
+        // Without requests for images, only this check detects that the service responds again.
         self.service.probe().await;
         let length = self.service.outage().length();
         SourceStatus {
@@ -247,7 +251,7 @@ impl ImageInputs for ExternalInputs {
     }
 }
 
-/// Returns the error for a request that needs more than the calls of the Assisted Image Service.
+/// Returns the error for a request that the calls of the Assisted Image Service cannot satisfy.
 fn missing_call_error(what: &str) -> ApiError {
     ApiError::not_found(format!(
         "{what} are not available with an external inventory; request them from that inventory"

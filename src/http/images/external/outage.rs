@@ -1,4 +1,4 @@
-//! Whether the service can be reached.
+//! The outage state of the external service: whether it can be reached, and when to try again.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,9 +9,9 @@ use inventory::api::ApiError;
 /// Why a call failed.
 #[derive(Clone, Debug)]
 pub(super) enum CallError {
-    /// The service did not answer, or a gateway answered that it is unavailable.
+    /// The service sent no response, or a gateway reported that it is unavailable.
     Unavailable(ApiError),
-    /// The service refused the call, or its answer is invalid.
+    /// The service refused the call, or its response is invalid.
     Refused(ApiError),
 }
 
@@ -29,7 +29,7 @@ impl From<ApiError> for CallError {
     }
 }
 
-/// The outage of the service, if there is one.
+/// The current outage of the service, if there is one.
 #[derive(Debug)]
 pub(super) struct OutageState {
     outage: Mutex<Option<Outage>>,
@@ -39,7 +39,7 @@ pub(super) struct OutageState {
 #[derive(Clone, Copy, Debug)]
 struct Outage {
     since: Instant,
-    /// The time of the next call.
+    /// The time from which the next call is allowed.
     retry_at: Instant,
 }
 
@@ -49,7 +49,7 @@ impl OutageState {
     }
 
     fn with_outage<T>(&self, use_it: impl FnOnce(&mut Option<Outage>) -> T) -> T {
-        // A panic leaves the state valid, because it is only assigned.
+        // A panic leaves the state valid, because it changes only by assignment.
         use_it(&mut self.outage.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -65,26 +65,26 @@ impl OutageState {
         }
     }
 
-    /// Records that the service answered.
+    /// Records that the service sent a response.
     pub(super) fn end(&self) {
         if let Some(outage) = self.with_outage(Option::take) {
-            tracing::info!(outage = ?outage.since.elapsed(), "external inventory answers again");
+            tracing::info!(outage = ?outage.since.elapsed(), "external inventory reachable again");
         }
     }
 
-    /// Returns the length of the outage, or `None` if the service can be reached, as far as is known.
+    /// Returns how long the outage has lasted. `None` if the last call reached the service.
     pub(super) fn length(&self) -> Option<Duration> {
         self.with_outage(|outage| outage.map(|outage| outage.since.elapsed()))
     }
 
-    /// Returns an error if the service is known to be unreachable and the next call is not due.
+    /// Returns an error during an outage, until the next call is allowed.
     pub(super) fn require_due(&self) -> Result<(), CallError> {
         let is_due = self.with_outage(|outage| outage.is_none_or(|outage| Instant::now() >= outage.retry_at));
         if is_due { Ok(()) } else { Err(unreachable_error("cannot reach the external inventory; try again")) }
     }
 
-    /// Reports whether the service is unreachable and the next call is due. Then the caller must make it: no other
-    /// caller does for a while.
+    /// Returns `true` if there is an outage and the next call is allowed. The caller must then make that call, because
+    /// other callers have to wait for a while.
     pub(super) fn take_retry(&self) -> bool {
         let now = Instant::now();
         self.with_outage(|outage| match outage {

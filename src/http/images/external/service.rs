@@ -1,4 +1,4 @@
-//! The calls to the service, with the caller's credentials, and the errors that the caller gets if they fail.
+//! The calls to the external service, with the caller's credentials. Also the errors for callers if a call fails.
 
 use std::error::Error;
 use std::fs;
@@ -27,35 +27,35 @@ use inventory::id::InfraEnvId;
 use inventory::{Secret, Settings};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The timeout of a call that only finds out whether the service answers.
+/// The timeout of a call that only checks whether the service responds.
 const PROBE_PATIENCE: Duration = Duration::from_secs(2);
-/// The maximum size of an answer. The config of a full image for a thousand hosts has a tenth of it.
+/// Maximum size of a response. The config of a full image for a thousand hosts is a tenth of this.
 const MAX_ANSWER: usize = 64 << 20;
-/// The maximum number of redirects. All must be to the same origin.
+/// Maximum number of redirects. All must stay within the same origin.
 const MAX_REDIRECTS: usize = 3;
 const IMAGE_TOKEN: HeaderName = HeaderName::from_static("image-token");
 
-/// An error that prevents calls to the service.
+/// An error that prevents all calls to the service.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExternalError {
-    /// The certificate file is invalid.
+    /// The certificate file cannot be used.
     #[error("cannot use the certificates in {}", path.display())]
     Certificates {
-        /// The file.
+        /// The file with additional certificates in PEM format.
         path: PathBuf,
-        /// The cause.
+        /// Why the file cannot be read or parsed.
         source: Box<dyn Error + Send + Sync>,
     },
     /// No HTTP client can be created.
     #[error("cannot set up requests to the external inventory")]
     Client {
-        /// The cause.
+        /// The error of the HTTP client library.
         source: Box<dyn Error + Send + Sync>,
     },
 }
 
-/// The image and the credentials of a call.
+/// The image and the caller's credentials.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallSubject<'a> {
     pub(super) id: InfraEnvId,
@@ -63,34 +63,34 @@ pub(super) struct CallSubject<'a> {
     pub(super) access: &'a ImageCredentials,
 }
 
-/// The condition of a call: send the config only if it changed.
+/// The condition of a request: the service sends the config only if it has changed.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CallCondition {
     pub(super) none_match: Option<String>,
     pub(super) modified_since: Option<DateTime<Utc>>,
 }
 
-/// An answer with a config.
+/// A response with a config, or without one if it is unchanged.
 #[derive(Clone, Debug)]
 pub(super) struct ConfigAnswer {
-    /// `None` if the config has not changed.
+    /// `None` if the config is unchanged.
     pub(super) body: Option<Bytes>,
-    /// A strong entity tag.
+    /// The entity tag, if it is a strong one.
     pub(super) etag: Option<String>,
     pub(super) last_modified: Option<DateTime<Utc>>,
-    /// The time of the call by the clock of the service, or slightly earlier.
-    pub(super) asked_at: Option<DateTime<Utc>>,
+    /// When the call was made, by the clock of the service. It may be slightly too early.
+    pub(super) called_at: Option<DateTime<Utc>>,
 }
 
-/// A client of the service.
+/// An HTTP client for the service.
 #[derive(Debug)]
 pub(super) struct ServiceClient {
     client: Client,
-    /// The URL of the service.
+    /// The URL of the service, without a path.
     root: String,
     base: String,
     outage: OutageState,
-    /// The start of the last check of the service. Locked during a check.
+    /// When the last check of the service began. Locked during a check.
     checked_at: tokio::sync::Mutex<Option<Instant>>,
 }
 
@@ -99,7 +99,7 @@ impl ServiceClient {
         let builder = Client::builder()
             .user_agent(concat!("kindling/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::custom(follow_redirect))
-            // The URL of a call may contain the caller's key.
+            // The URL of a call may contain the caller's key, so do not send it as `Referer`.
             .referer(false)
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(settings.patience);
@@ -118,20 +118,19 @@ impl ServiceClient {
         })
     }
 
-    /// Returns whether the service can be reached.
     pub(super) fn outage(&self) -> &OutageState {
         &self.outage
     }
 
-    /// Checks whether the service answers, if it is unreachable and the next call is due.
+    /// Checks whether the service responds, if there is an outage and the next call is allowed.
     pub(super) async fn probe(&self) {
         if self.outage.take_retry() {
             self.check().await;
         }
     }
 
-    /// Checks whether the service answers at all, after a call that failed: the failure may concern one infra-env only.
-    /// Concurrent callers share one check.
+    /// Checks whether the service responds to any request. Called after a failed call, because the failure may concern
+    /// one infra-env only. Concurrent callers share one check.
     pub(super) async fn check(&self) {
         let arrived = Instant::now();
         let mut checked_at = self.checked_at.lock().await;
@@ -146,7 +145,7 @@ impl ServiceClient {
         }
     }
 
-    /// Returns the Ignition config, if it does not match the condition.
+    /// Returns the response with the Ignition config. The config is present only if it does not match the condition.
     pub(super) async fn config(
         &self,
         subject: &CallSubject<'_>,
@@ -154,16 +153,16 @@ impl ServiceClient {
     ) -> Result<ConfigAnswer, CallError> {
         let mut query = Vec::from_iter(subject.kind.iso_type().map(|kind| ("discovery_iso_type", kind)));
         query.push(("file_name", "discovery.ign"));
-        let asked = Instant::now();
+        let start = Instant::now();
         let response = self.get(subject, "/downloads/files", (&query, condition.headers())).await?;
         let headers = response.headers();
-        // `Date` minus the whole round trip is not later than the time of the call.
-        let elapsed = TimeDelta::from_std(asked.elapsed()).unwrap_or(TimeDelta::MAX);
-        let asked_at = header_date(headers, &header::DATE).and_then(|date| date.checked_sub_signed(elapsed));
-        // A 304 answer to `If-Modified-Since` need not repeat `Last-Modified`.
-        let is_known = response.status() == StatusCode::NOT_MODIFIED;
-        let known = condition.modified_since.filter(|_| is_known);
-        let last_modified = header_date(headers, &header::LAST_MODIFIED).or(known);
+        // Subtract the whole round trip from `Date`, so that the result is never later than the call.
+        let elapsed = TimeDelta::from_std(start.elapsed()).unwrap_or(TimeDelta::MAX);
+        let called_at = header_date(headers, &header::DATE).and_then(|date| date.checked_sub_signed(elapsed));
+        // A 304 response to `If-Modified-Since` need not repeat `Last-Modified`.
+        let is_not_modified = response.status() == StatusCode::NOT_MODIFIED;
+        let unchanged_since = condition.modified_since.filter(|_| is_not_modified);
+        let last_modified = header_date(headers, &header::LAST_MODIFIED).or(unchanged_since);
         let etag =
             header_text(headers, &header::ETAG).filter(|etag| etag.starts_with('"')).map(str::to_owned);
         let body = match response.status() {
@@ -171,10 +170,10 @@ impl ServiceClient {
             StatusCode::NOT_MODIFIED if condition.is_conditional() => None,
             status => return Err(status_error(status)),
         };
-        Ok(ConfigAnswer { body, etag, last_modified, asked_at })
+        Ok(ConfigAnswer { body, etag, last_modified, called_at })
     }
 
-    /// Returns the archive for the early boot: empty if the service has none.
+    /// Returns the archive with network files for early boot. Empty if the service has none.
     pub(super) async fn early_boot_archive(
         &self,
         subject: &CallSubject<'_>,
@@ -187,7 +186,6 @@ impl ServiceClient {
         }
     }
 
-    /// Returns an infra-env of the service.
     pub(super) async fn infra_env(&self, subject: &CallSubject<'_>) -> Result<RemoteInfraEnv, CallError> {
         let response = self.get(subject, "", (&[], HeaderMap::new())).await?;
         if response.status() != StatusCode::OK {
@@ -198,7 +196,6 @@ impl ServiceClient {
             .map_err(|_| invalid_answer_error("the infra-env is not valid JSON").into())
     }
 
-    /// Returns the iPXE script of an infra-env.
     pub(super) async fn ipxe_script(&self, subject: &CallSubject<'_>) -> Result<String, CallError> {
         let query = [("file_name", "ipxe-script")];
         let response = self.get(subject, "/downloads/files", (&query, HeaderMap::new())).await?;
@@ -225,7 +222,7 @@ impl ServiceClient {
             ImageCredentials::ApiKey(token) => Some(("api_key", token.reveal())),
             _ => None,
         };
-        // In the order of their names, like the Assisted Image Service.
+        // Sort the parameters by name, like the Assisted Image Service.
         let query: Vec<_> = key.into_iter().chain(query.iter().copied()).collect();
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
@@ -237,7 +234,7 @@ impl ServiceClient {
             }
             ImageCredentials::Nothing | ImageCredentials::ApiKey(_) => {}
         }
-        let asked = Instant::now();
+        let start = Instant::now();
         let response = self.client.get(url).headers(headers).send().await;
         let response = match response {
             Ok(response) => response,
@@ -251,8 +248,8 @@ impl ServiceClient {
             }
         };
         self.outage.end();
-        let micros = u64::try_from(asked.elapsed().as_micros()).unwrap_or(u64::MAX);
-        tracing::debug!(path, status = response.status().as_u16(), micros, "external inventory answered");
+        let micros = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        tracing::debug!(path, status = response.status().as_u16(), micros, "external inventory responded");
         Ok(response)
     }
 }
@@ -266,13 +263,11 @@ pub(super) struct RemoteInfraEnv {
 }
 
 impl RemoteInfraEnv {
-    /// Parses the changes of the kernel arguments.
     pub(super) fn kernel_arguments(&self) -> Result<KernelArguments, ApiError> {
         let text = self.kernel_arguments.as_deref().unwrap_or_default();
         KernelArguments::parse(text).map_err(|error| invalid_answer_error(&error.to_string()))
     }
 
-    /// Returns the version and CPU architecture of its base image.
     pub(super) fn base_image_version(&self) -> Result<(String, CpuArchitecture), ApiError> {
         let version = self.openshift_version.clone().filter(|version| !version.is_empty());
         let architecture = self.cpu_architecture.as_deref().unwrap_or("x86_64");
@@ -293,8 +288,8 @@ impl CallCondition {
         for (name, text) in
             [(header::IF_NONE_MATCH, self.none_match.as_ref()), (header::IF_MODIFIED_SINCE, since.as_ref())]
         {
-            // The values came from headers, so they are valid header values. Without one, the answer has the whole
-            // config.
+            // The values come from headers, so they are valid header values. Without the header, the response would
+            // contain the whole config.
             if let Some(value) = text.and_then(|text| HeaderValue::from_str(text).ok()) {
                 headers.insert(name, value);
             }
@@ -303,7 +298,8 @@ impl CallCondition {
     }
 }
 
-/// Follows redirects within the same origin: scheme, host and port. Other servers must not get the caller's credentials.
+/// Follows redirects only within the same origin (scheme, host and port). Other servers must not receive the caller's
+/// credentials.
 fn follow_redirect(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let Some(from) = attempt.previous().last() else { return attempt.stop() };
     if from.origin() == attempt.url().origin() && attempt.previous().len() <= MAX_REDIRECTS {
@@ -327,7 +323,7 @@ fn insert_token(headers: &mut HeaderMap, name: HeaderName, token: &Secret) -> Re
     Ok(())
 }
 
-/// Reads the body of an answer. Returns an error if it is too long.
+/// Reads the body of a response. Returns an error if the body is too long.
 async fn read_body(mut response: Response) -> Result<Bytes, CallError> {
     let path = response.url().path().to_owned();
     let mut body = Vec::new();
@@ -337,11 +333,11 @@ async fn read_body(mut response: Response) -> Result<Bytes, CallError> {
         }
         body.extend_from_slice(&chunk);
     }
-    // `Bytes` would keep the spare capacity, which is up to as large as the body.
+    // The boxed slice has no spare capacity, which could be as large as the body.
     Ok(body.into_boxed_slice().into())
 }
 
-/// Returns an error if the body is not a config, for example an error page of a proxy in front of the service.
+/// Returns an error if the body is not a config, for example if it is an error page of a proxy.
 pub(super) fn require_config(body: &[u8]) -> Result<(), ApiError> {
     let is_object = body.trim_ascii_start().starts_with(b"{");
     if is_object && serde_json::from_slice::<IgnoredAny>(body).is_ok() {
@@ -359,8 +355,8 @@ fn header_date(headers: &HeaderMap, name: &HeaderName) -> Option<DateTime<Utc>> 
     Some(date.with_timezone(&Utc))
 }
 
-/// Returns the error for an unexpected status. 4xx and 5xx are relayed to the caller. Any other status becomes 502,
-/// because it must not look like an image.
+/// Returns the error for an unexpected status. A 4xx or 5xx status is passed on to the caller. Any other status becomes
+/// 502, so that it cannot look like an image.
 fn status_error(status: StatusCode) -> CallError {
     if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
         return invalid_answer_error(
@@ -386,18 +382,18 @@ fn failed_call_error(path: &str, error: reqwest::Error) -> CallError {
     let error = error.without_url();
     tracing::warn!(path, error = &error as &dyn Error, "request to the external inventory failed");
     unreachable_error(if is_late {
-        "the external inventory did not answer in time; try again"
+        "the external inventory did not respond in time; try again"
     } else {
         "cannot reach the external inventory; try again"
     })
 }
 
-/// Returns the error for an answer that an Assisted Service would not send.
+/// Returns the error for a response that an Assisted Service would not send.
 pub(super) fn invalid_answer_error(what: &str) -> ApiError {
-    tracing::warn!(answer = what, "invalid answer from the external inventory");
+    tracing::warn!(response = what, "invalid response from the external inventory");
     ApiError::new(
         StatusCode::BAD_GATEWAY,
-        "invalid answer from the external inventory; see the service's log",
+        "invalid response from the external inventory; see the service's log",
     )
 }
 
@@ -429,9 +425,9 @@ mod tests {
     fn http_dates_are_parsed_and_sent_back() {
         let mut headers = HeaderMap::new();
         headers.insert(header::DATE, HeaderValue::from_static("Sun, 06 Nov 1994 08:49:37 GMT"));
-        let found = header_date(&headers, &header::DATE).unwrap();
-        assert_eq!(found.timestamp(), 784_111_777);
-        let condition = CallCondition { none_match: None, modified_since: Some(found) };
+        let date = header_date(&headers, &header::DATE).unwrap();
+        assert_eq!(date.timestamp(), 784_111_777);
+        let condition = CallCondition { none_match: None, modified_since: Some(date) };
         assert_eq!(condition.headers()[header::IF_MODIFIED_SINCE], headers[header::DATE]);
         headers.insert(header::DATE, HeaderValue::from_static("yesterday"));
         assert_eq!(header_date(&headers, &header::DATE), None);
