@@ -1,4 +1,4 @@
-//! The serial console of a machine.
+//! The serial console of a virtual machine.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -6,23 +6,23 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
 use std::time::Duration;
 
-/// Bytes of one read, and reads that may wait: a machine that writes faster than we print is paused.
+/// Maximum number of bytes per read. Also the maximum number of reads to buffer: a machine that writes faster than its
+/// output is printed has to wait.
 const READ_LEN: usize = 4096;
 const MAX_WAITING: usize = 64;
 const ESCAPE: u8 = 0x1B;
-/// QEMU messages after which KVM no longer runs the machine. QEMU itself keeps running.
+/// QEMU messages after which KVM no longer runs the machine, although QEMU keeps running.
 const KVM_FAILURES: [&str; 3] = ["KVM internal error", "KVM: entry failed", "kvm run failed"];
 
-/// Output of a machine.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum MachineOutput {
-    /// Bytes of the serial console.
+    /// Bytes from the serial console.
     Console(Vec<u8>),
-    /// QEMU's message that KVM cannot run the machine.
+    /// A message of QEMU that KVM cannot run the machine.
     KvmFailure(String),
 }
 
-/// A running machine. It is stopped on drop.
+/// A running machine. Drop stops it.
 pub(super) struct RunningMachine {
     child: Child,
     output: Receiver<io::Result<MachineOutput>>,
@@ -43,7 +43,7 @@ impl RunningMachine {
         Ok(Self { child, output })
     }
 
-    /// Returns the next output. Returns `None` if the machine has ended or wrote nothing for `patience`.
+    /// Returns the next output. Returns `None` if the machine has ended, or if it writes nothing for `patience`.
     pub(super) fn next_output(&mut self, patience: Duration) -> io::Result<Option<MachineOutput>> {
         match self.output.recv_timeout(patience) {
             Ok(output) => output.map(Some),
@@ -59,13 +59,13 @@ impl RunningMachine {
 
 impl Drop for RunningMachine {
     fn drop(&mut self) {
-        // The machine may have ended already.
+        // An error means that the machine has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Sends what it reads from a pipe, until the pipe ends or fails or the receiver is dropped.
+/// Sends the bytes of a pipe to a channel, until reading fails, the pipe ends, or the receiver is dropped.
 fn forward_output(mut pipe: impl Read, listener: &SyncSender<io::Result<MachineOutput>>) {
     loop {
         let mut buffer = vec![0; READ_LEN];
@@ -84,12 +84,12 @@ fn forward_output(mut pipe: impl Read, listener: &SyncSender<io::Result<MachineO
     }
 }
 
-/// Copies QEMU's messages to stderr, and sends the first message that reports a KVM failure.
+/// Copies QEMU's messages to stderr. Also sends the first message about a KVM failure to the channel.
 fn forward_messages(pipe: impl Read, listener: &SyncSender<io::Result<MachineOutput>>) {
     let mut failure = None;
     for line in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line);
-        // A closed stderr does not end the machine.
+        // Ignore a closed stderr, so that the machine continues.
         let _ = writeln!(io::stderr(), "{line}");
         if failure.is_none() && KVM_FAILURES.iter().any(|text| line.contains(text)) {
             failure = Some(listener.send(Ok(MachineOutput::KvmFailure(line.into_owned()))));
@@ -97,36 +97,36 @@ fn forward_messages(pipe: impl Read, listener: &SyncSender<io::Result<MachineOut
     }
 }
 
-/// Finds a marker in console output, ignoring terminal sequences for colours and cursor movements.
+/// Finds a marker in console output. Ignores terminal sequences for colours and cursor movements.
 pub(super) struct MarkerWatch {
     marker: Vec<u8>,
-    /// The last bytes of output, at most as many as the marker has.
-    said: Vec<u8>,
-    place: SequencePosition,
+    /// The last bytes of the output, at most as many as the marker has.
+    recent: Vec<u8>,
+    position: SequencePosition,
 }
 
 /// Position in a terminal control sequence.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SequencePosition {
     Text,
-    /// After an escape.
+    /// After an escape character.
     Escaped,
-    /// In a sequence with parameters, which a letter ends.
+    /// In a sequence with parameters. A letter ends it.
     Control,
 }
 
 impl MarkerWatch {
     pub(super) fn new(marker: &str) -> Self {
-        Self { marker: marker.as_bytes().to_vec(), said: Vec::new(), place: SequencePosition::Text }
+        Self { marker: marker.as_bytes().to_vec(), recent: Vec::new(), position: SequencePosition::Text }
     }
 
-    /// Adds bytes. Returns whether they complete the marker.
+    /// Adds bytes of output. Returns `true` if they complete the marker.
     pub(super) fn find_marker(&mut self, bytes: &[u8]) -> bool {
         bytes.iter().any(|byte| self.find_marker_at(*byte))
     }
 
     fn find_marker_at(&mut self, byte: u8) -> bool {
-        self.place = match (self.place, byte) {
+        self.position = match (self.position, byte) {
             (_, ESCAPE) => SequencePosition::Escaped,
             (SequencePosition::Escaped, b'[') => SequencePosition::Control,
             (SequencePosition::Control, 0x20..=0x3F) => SequencePosition::Control,
@@ -138,10 +138,10 @@ impl MarkerWatch {
     }
 
     fn match_marker_byte(&mut self, byte: u8) -> bool {
-        self.said.push(byte);
-        let surplus = self.said.len().saturating_sub(self.marker.len());
-        self.said.drain(..surplus);
-        self.said == self.marker
+        self.recent.push(byte);
+        let surplus = self.recent.len().saturating_sub(self.marker.len());
+        self.recent.drain(..surplus);
+        self.recent == self.marker
     }
 }
 
@@ -151,10 +151,10 @@ mod tests {
 
     #[test]
     fn marker_split_across_reads_is_found() {
-        let said = b"x\r\n\x1B[2J\x1B[0;1mIgni\x1B[1;33mtion: \x1BMdone\x1B[0m\r\n";
-        for size in [1, 5, said.len()] {
+        let recent = b"x\r\n\x1B[2J\x1B[0;1mIgni\x1B[1;33mtion: \x1BMdone\x1B[0m\r\n";
+        for size in [1, 5, recent.len()] {
             let mut watch = MarkerWatch::new("Ignition: done");
-            assert!(said.chunks(size).any(|part| watch.find_marker(part)), "in parts of {size}");
+            assert!(recent.chunks(size).any(|part| watch.find_marker(part)), "in parts of {size}");
         }
         assert!(!MarkerWatch::new("Ignition: done").find_marker(b"Ignition:\ndone"));
         assert!(MarkerWatch::new("aab").find_marker(b"aaab"));
@@ -163,9 +163,12 @@ mod tests {
     #[test]
     fn ended_machine_has_no_more_output() {
         let mut console =
-            RunningMachine::start(Command::new("sh").args(["-c", "echo said; exit 3"])).unwrap();
+            RunningMachine::start(Command::new("sh").args(["-c", "echo recent; exit 3"])).unwrap();
         let patience = Duration::from_secs(60);
-        assert_eq!(console.next_output(patience).unwrap(), Some(MachineOutput::Console(b"said\n".to_vec())));
+        assert_eq!(
+            console.next_output(patience).unwrap(),
+            Some(MachineOutput::Console(b"recent\n".to_vec()))
+        );
         assert_eq!(console.next_output(patience).unwrap(), None);
         assert_eq!(console.wait().unwrap().code(), Some(3));
     }

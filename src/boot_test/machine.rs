@@ -1,4 +1,4 @@
-//! The command line of QEMU.
+//! Builds the command line of QEMU.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,13 +7,13 @@ use super::{BootMedia, BootTest, BootTestError, Firmware};
 
 const QEMU: &str = "qemu-system-x86_64";
 
-/// UEFI firmware and its variables, where distributions install them.
+/// The files of UEFI firmware and of its variables, as installed by various distributions.
 const UEFI: [(&str, &str); 3] = [
     ("/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd"),
     ("/usr/share/edk2/ovmf/OVMF_CODE.fd", "/usr/share/edk2/ovmf/OVMF_VARS.fd"),
     ("/usr/share/OVMF/OVMF_CODE.fd", "/usr/share/OVMF/OVMF_VARS.fd"),
 ];
-/// The same for Secure Boot, with the usual vendor keys enrolled.
+/// The same files for Secure Boot, with the usual vendor keys enrolled.
 const SECURE_BOOT: [(&str, &str); 3] = [
     ("/usr/share/OVMF/OVMF_CODE_4M.secboot.fd", "/usr/share/OVMF/OVMF_VARS_4M.ms.fd"),
     ("/usr/share/edk2/ovmf/OVMF_CODE.secboot.fd", "/usr/share/edk2/ovmf/OVMF_VARS.secboot.fd"),
@@ -26,7 +26,7 @@ pub(super) fn qemu_command(test: &BootTest) -> Result<Command, BootTestError> {
     }
     let mut command = Command::new(QEMU);
     if !test.emulate {
-        // QEMU uses the first accelerator that is available.
+        // QEMU uses the first accelerator that works.
         command.args(["-accel", "kvm"]);
     }
     // RHEL 9 and later require more CPU features than QEMU's default model has.
@@ -57,20 +57,24 @@ pub(super) fn qemu_command(test: &BootTest) -> Result<Command, BootTestError> {
         }
         _ => command.args(["-device", "ide-cd,drive=image,bootindex=0"]),
     };
-    // Without its option ROM, so that the firmware does not try to boot from the network.
+    // Without a boot ROM, so that the firmware does not try to boot from the network.
     command.args(["-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile="]);
     Ok(command)
 }
 
-fn add_firmware(command: &mut Command, known: &[(&'static str, &'static str)]) -> Result<(), BootTestError> {
-    let found =
-        known.iter().find(|(code, variables)| Path::new(code).is_file() && Path::new(variables).is_file());
-    let Some((code, variables)) = found else {
-        let looked_for = known.iter().map(|(code, _)| *code).collect();
+fn add_firmware(
+    command: &mut Command,
+    locations: &[(&'static str, &'static str)],
+) -> Result<(), BootTestError> {
+    let installed = locations
+        .iter()
+        .find(|(code, variables)| Path::new(code).is_file() && Path::new(variables).is_file());
+    let Some((code, variables)) = installed else {
+        let looked_for = locations.iter().map(|(code, _)| *code).collect();
         return Err(BootTestError::NoFirmware { looked_for });
     };
     command.args(["-drive", &format!("if=pflash,unit=0,format=raw,readonly=on,file={code}")]);
-    // Changes of the firmware variables are discarded after this boot.
+    // Discard changes of the firmware variables after this boot.
     command.args(["-drive", &format!("if=pflash,unit=1,format=raw,snapshot=on,file={variables}")]);
     Ok(())
 }
@@ -79,12 +83,12 @@ fn is_url(image: &str) -> bool {
     image.starts_with("http://") || image.starts_with("https://")
 }
 
-/// Returns a file name that QEMU does not take for a protocol, even if it contains colons.
+/// Returns a file name that QEMU does not interpret as a protocol, even if it contains colons.
 fn escaped_file_name(image: &str) -> String {
     if is_url(image) || image.starts_with('/') { image.to_owned() } else { format!("./{image}") }
 }
 
-/// Escapes a value of a QEMU option: commas are doubled.
+/// Escapes a value in a QEMU option by doubling its commas.
 fn escaped_option_value(text: &str) -> String {
     text.replace(',', ",,")
 }

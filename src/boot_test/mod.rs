@@ -1,8 +1,8 @@
-//! Boots an image in QEMU and follows its serial console until a marker appears.
+//! Boots an image in QEMU, and waits until a marker appears on its serial console.
 //!
-//! Use it to check that an image boots before a remote machine gets it. QEMU and the firmware are those of the system.
-//! Nothing is written, neither to the image nor to the firmware variables. Without KVM, the CPU is emulated, and a boot
-//! takes ten times as long.
+//! Use this to check that an image boots before you boot it on a remote machine. QEMU and the firmware must be
+//! installed on the system. Neither the image nor the firmware variables are changed. Without KVM, QEMU emulates the
+//! CPU, and a boot takes ten times as long.
 
 mod console;
 mod machine;
@@ -16,18 +16,18 @@ use console::{MachineOutput, MarkerWatch, RunningMachine};
 
 pub use trace::{ClientReading, ReadingRange, TraceError, fetch_readings, trace_url};
 
-/// The line that a system prints before its first login prompt if Ignition applied a config of the user.
+/// The line that CoreOS prints before the first login prompt if Ignition applied a user's config.
 pub const IGNITION_MARKER: &str = "Ignition: user-provided config was applied";
 
 /// The firmware of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Firmware {
-    /// A BIOS.
+    /// The SeaBIOS firmware of QEMU.
     #[default]
     Bios,
-    /// UEFI.
+    /// UEFI without Secure Boot.
     Uefi,
-    /// UEFI with Secure Boot: it starts only signed programs.
+    /// UEFI with Secure Boot, which starts only signed programs.
     SecureBoot,
 }
 
@@ -39,32 +39,33 @@ pub enum BootMedia {
     Cd,
     /// As a USB stick.
     Usb,
-    /// As a CD that the machine reads from a server while it boots, as with virtual media of a BMC. The image is a URL.
+    /// As a CD that the machine reads from a server during the boot, like the virtual media of a BMC. The image must be
+    /// a URL.
     Http,
-    /// As a network boot: iPXE runs a script. The image is the URL of the script.
+    /// Over the network: iPXE runs a script. The image must be the URL of the script.
     Ipxe,
 }
 
-/// A boot to test.
+/// A boot test: the virtual machine to start, the image, and the expected output.
 #[derive(Clone, Debug)]
 pub struct BootTest {
-    /// A file, or an `http` or `https` URL that is read in ranges while the machine boots.
+    /// A file, or an `http` or `https` URL. The machine reads a URL in ranges during the boot.
     pub image: String,
-    /// The firmware of the machine.
+    /// The firmware. Defaults to a BIOS.
     pub firmware: Firmware,
-    /// How the machine reads the image.
+    /// How the machine reads the image. Defaults to a CD.
     pub media: BootMedia,
     /// Whether to emulate the CPU even if KVM is available.
     pub emulate: bool,
-    /// Memory of the machine in MiB. A CoreOS live system needs 4096.
+    /// The memory of the machine in MiB. A CoreOS live system needs 4096.
     pub memory_mib: u32,
-    /// The text to wait for on the console.
+    /// The text on the console that ends the test. Defaults to [`IGNITION_MARKER`].
     pub marker: String,
-    /// How long to wait for it.
+    /// Maximum time to wait for the marker. Defaults to ten minutes.
     pub timeout: Duration,
 }
 
-/// The result of a boot.
+/// The result of a boot test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BootOutcome {
     /// The marker appeared after this time.
@@ -75,41 +76,42 @@ pub enum BootOutcome {
     TimedOut,
 }
 
-/// Why a boot could not be tested.
+/// Why a boot test could not be run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BootTestError {
-    /// The medium needs a URL, and the image is a file.
+    /// The medium requires a URL, but the image is a file.
     #[error("this medium needs an http or https URL, but {image} is a file")]
     NeedsUrl {
-        /// The file.
+        /// The file name passed as the image.
         image: String,
     },
-    /// The marker is empty.
+    /// The marker is empty, so it would match any output.
     #[error("the marker is empty")]
     EmptyMarker,
-    /// The firmware is not installed.
+    /// The firmware files are not installed.
     #[error("firmware not found: none of {looked_for:?} exists; install the package ovmf or edk2-ovmf")]
     NoFirmware {
-        /// The paths that were tried.
+        /// The paths without a firmware file.
         looked_for: Vec<&'static str>,
     },
-    /// QEMU is not installed or cannot be started.
+    /// QEMU is not installed, or it cannot be started.
     #[error("cannot start qemu-system-x86_64; install the package qemu-system-x86")]
     Qemu(#[source] io::Error),
-    /// KVM failed while the machine ran. Broken nested virtualization is a usual cause.
+    /// KVM failed while the machine was running. A common cause is faulty nested virtualization.
     #[error("KVM cannot run the machine: {message}")]
     Kvm {
-        /// QEMU's message.
+        /// The message of QEMU.
         message: String,
     },
-    /// Reading the console or writing its output failed.
+    /// The console cannot be read, or its output cannot be written.
     #[error("cannot follow the console")]
     Console(#[source] io::Error),
 }
 
 impl BootTest {
-    /// Returns a test that boots an image as a CD with a BIOS and waits ten minutes for [`IGNITION_MARKER`].
+    /// Creates a test that boots an image from a CD on a BIOS machine, and waits up to ten minutes for
+    /// [`IGNITION_MARKER`].
     #[must_use]
     pub fn new(image: impl Into<String>) -> Self {
         Self {
@@ -123,11 +125,12 @@ impl BootTest {
         }
     }
 
-    /// Boots the machine and writes its console output to `output`. The machine is stopped before this returns.
+    /// Boots the machine, and copies its console output to `output`. The machine is stopped before this function
+    /// returns.
     ///
     /// # Errors
     ///
-    /// Returns an error if the boot cannot be tested. A boot that fails is a [`BootOutcome`].
+    /// Returns an error if the test cannot be run. A failed boot is not an error but a [`BootOutcome`].
     ///
     /// # Examples
     ///
@@ -143,12 +146,12 @@ impl BootTest {
             return Err(BootTestError::EmptyMarker);
         }
         let mut command = machine::qemu_command(self)?;
-        let begun = Instant::now();
+        let start = Instant::now();
         let mut console = RunningMachine::start(&mut command).map_err(BootTestError::Qemu)?;
         let mut watch = MarkerWatch::new(&self.marker);
-        while let Some(left) = self.timeout.checked_sub(begun.elapsed()) {
+        while let Some(left) = self.timeout.checked_sub(start.elapsed()) {
             let Some(next) = console.next_output(left).map_err(BootTestError::Console)? else {
-                return if begun.elapsed() < self.timeout {
+                return if start.elapsed() < self.timeout {
                     console.wait().map(BootOutcome::Ended).map_err(BootTestError::Console)
                 } else {
                     Ok(BootOutcome::TimedOut)
@@ -160,7 +163,7 @@ impl BootTest {
             };
             output.write_all(&bytes).and_then(|()| output.flush()).map_err(BootTestError::Console)?;
             if watch.find_marker(&bytes) {
-                return Ok(BootOutcome::Seen(begun.elapsed()));
+                return Ok(BootOutcome::Seen(start.elapsed()));
             }
         }
         Ok(BootOutcome::TimedOut)

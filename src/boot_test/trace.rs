@@ -1,48 +1,48 @@
-//! The server's boot trace of an image: what its clients have read.
+//! Reads a server's boot trace: which parts of an image its clients have read.
 
 use std::time::Duration;
 
 use reqwest::{Client, Response};
 use serde::{Deserialize, Serialize};
 
-/// Timeout of the request. A server that has just sent an image has its trace in memory.
+/// The timeout of the request. After a boot, the server still has the trace in memory.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The address of this machine in QEMU's user network, which iPXE URLs contain.
+/// The address of the QEMU host in the machine's network. iPXE URLs contain it.
 const HOST_IN_MACHINE: &str = "10.0.2.2";
 
-/// Why the boot trace could not be read.
+/// The boot trace could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the boot trace from the server")]
 pub struct TraceError(#[from] reqwest::Error);
 
-/// What one client has read of a file.
+/// Which parts of a file one client has read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ClientReading {
-    /// The client's address.
+    /// The IP address of the client.
     pub client: String,
-    /// The file name, as in URLs.
+    /// The name of the file in URLs.
     pub file: String,
     /// Length of the file in bytes.
     pub size: u64,
-    /// Percentage of the file that was sent at least once.
+    /// Percentage of the file sent at least once.
     pub percent: u8,
-    /// Number of bytes sent, including repetitions.
+    /// Number of bytes sent, including repeated ones.
     pub bytes_sent: u64,
-    /// Number of responses.
+    /// Number of responses with bytes of the file.
     pub answers: u64,
-    /// The parts that were sent at least once, in blocks of 64 KiB. The server lists only the first of very many.
+    /// The ranges sent at least once, in blocks of 64 KiB. The server lists only the first of many.
     #[serde(default)]
     pub ranges: Vec<ReadingRange>,
 }
 
-/// A range of a file.
+/// A range of bytes that the server has sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReadingRange {
-    /// First byte.
+    /// Offset of the first byte.
     pub first: u64,
-    /// Last byte.
+    /// Offset of the last byte, inclusive.
     pub last: u64,
     /// The files of the base image that overlap the range.
     pub files: Vec<String>,
@@ -53,7 +53,7 @@ struct TraceAnswer {
     readers: Vec<ClientReading>,
 }
 
-/// Returns the URL of the boot trace of an image, if `image` has the form of a Kindling image URL.
+/// Returns the URL of an image's boot trace. Returns `None` if `image` is not a Kindling image URL.
 ///
 /// # Examples
 ///
@@ -78,20 +78,19 @@ pub fn trace_url(image: &str) -> Option<String> {
     Some(format!("{scheme}://{host}/i/{who}/boot-trace?ranges=true{query}"))
 }
 
-/// Returns what the clients of an image have read, according to its server. Returns nothing if `image` is not a
-/// Kindling image URL.
+/// Requests the boot trace of an image from its server. Returns an empty list if `image` is not a Kindling image URL.
 ///
 /// # Errors
 ///
-/// Returns an error if the server does not answer, or answers with an error or unexpected JSON.
+/// Returns an error if the server does not respond, or if the response is an error or unexpected JSON.
 pub async fn fetch_readings(image: &str) -> Result<Vec<ClientReading>, TraceError> {
     let Some(url) = trace_url(image) else { return Ok(Vec::new()) };
     let client = Client::builder().timeout(PATIENCE).build()?;
-    // Errors must not contain the token of the URL.
-    let answer = client.get(url).send().await.and_then(Response::error_for_status);
-    let answer: TraceAnswer =
-        answer.map_err(reqwest::Error::without_url)?.json().await.map_err(reqwest::Error::without_url)?;
-    Ok(answer.readers)
+    // Remove the URL from errors, because it may contain a token.
+    let response = client.get(url).send().await.and_then(Response::error_for_status);
+    let response: TraceAnswer =
+        response.map_err(reqwest::Error::without_url)?.json().await.map_err(reqwest::Error::without_url)?;
+    Ok(response.readers)
 }
 
 #[cfg(test)]

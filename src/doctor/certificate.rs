@@ -1,4 +1,4 @@
-//! Certificates of servers, and whether clients would trust them.
+//! Checks whether clients would trust the certificate of a server.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -23,21 +23,22 @@ use tokio_rustls::rustls::{
 use super::DoctorError;
 use super::report::{DoctorCheck, quote_for_report};
 
-/// Largest file of authorities that is read. That of a system has some hundred KiB.
+/// Maximum size of a file with CA certificates. The file of a typical system is a few hundred KiB.
 const MAX_FILE: u64 = 4 << 20;
-/// A certificate that expires within this time should be renewed.
+/// A certificate that expires within this time is reported.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
-/// Most subject alternative names that an error lists.
+/// Maximum number of subject alternative names in an error.
 const MAX_NAMES: usize = 5;
 
-/// The authorities that clients trust.
+/// The certificate authorities that clients trust.
 #[derive(Debug)]
 pub(super) struct TrustedAuthorities {
     roots: RootCertStore,
-    /// The certificates as given. Most clients trust a self-signed server certificate that is among them.
-    given: Vec<CertificateDer<'static>>,
+    /// All certificates from the file or the system. Most clients trust a self-signed server certificate if it is among
+    /// these.
+    certificates: Vec<CertificateDer<'static>>,
     provider: Arc<CryptoProvider>,
-    /// Source of the authorities, for messages.
+    /// The source of the authorities, for messages.
     whose: &'static str,
 }
 
@@ -54,19 +55,20 @@ impl TrustedAuthorities {
         let mut roots = RootCertStore::empty();
         let provider = Arc::new(aws_lc_rs::default_provider());
         let Some(path) = ca_file else {
-            let given = rustls_native_certs::load_native_certs().certs;
-            roots.add_parsable_certificates(given.iter().cloned());
-            return Ok(Self { roots, given, provider, whose: "the system" });
+            let certificates = rustls_native_certs::load_native_certs().certs;
+            roots.add_parsable_certificates(certificates.iter().cloned());
+            return Ok(Self { roots, certificates, provider, whose: "the system" });
         };
         let failed = |source| DoctorError::Authorities { path: path.to_owned(), source };
-        let given = read_certificates(path).map_err(failed)?;
-        for certificate in &given {
+        let certificates = read_certificates(path).map_err(failed)?;
+        for certificate in &certificates {
             roots.add(certificate.clone()).map_err(|error| failed(io::Error::other(error)))?;
         }
-        Ok(Self { roots, given, provider, whose: "the given file" })
+        Ok(Self { roots, certificates, provider, whose: "the given file" })
     }
 
-    /// Returns a configuration that accepts any certificate. The caller checks the certificate after the handshake.
+    /// Creates a configuration that accepts every certificate. The caller must check the certificate after the
+    /// handshake.
     pub(super) fn client_config(
         &self,
         versions: &[&'static SupportedProtocolVersion],
@@ -87,21 +89,21 @@ impl TrustedAuthorities {
         Arc::new(SchemeRecorder { provider: Arc::clone(&self.provider), scheme: Mutex::new(None) })
     }
 
-    /// Returns whether a client would accept the certificate: its authority, dates and name.
-    pub(super) fn is_trusted(&self, shown: &HandshakeReport, host: &str) -> bool {
+    /// Returns `true` if a client would accept the certificate's authority, dates and name.
+    pub(super) fn is_trusted(&self, handshake: &HandshakeReport, host: &str) -> bool {
         let decisive =
             [DoctorCheck::CertificateTrusted, DoctorCheck::CertificateDates, DoctorCheck::CertificateName];
-        let judged = self.check_certificate(shown, host);
-        judged.iter().all(|(check, result)| !decisive.contains(check) || result.is_ok())
+        let results = self.check_certificate(handshake, host);
+        results.iter().all(|(check, result)| !decisive.contains(check) || result.is_ok())
     }
 
-    /// Checks the certificate and the key type.
+    /// Returns the result of each check of the certificate and of its key type.
     pub(super) fn check_certificate(
         &self,
-        shown: &HandshakeReport,
+        handshake: &HandshakeReport,
         host: &str,
     ) -> Vec<(DoctorCheck, Result<String, String>)> {
-        let Some((certificate, others)) = shown.chain.split_first() else {
+        let Some((certificate, others)) = handshake.chain.split_first() else {
             return vec![(
                 DoctorCheck::CertificateTrusted,
                 Err("the server sends no certificate".to_owned()),
@@ -120,21 +122,21 @@ impl TrustedAuthorities {
         };
         let now = Duration::from_secs(u64::try_from(Utc::now().timestamp()).unwrap_or_default());
         let dates = check_validity(verify(now).err().as_ref());
-        // An expired certificate is verified at a time when it was valid: its dates are a separate check.
+        // Verify an expired certificate at a time when it was valid, because the dates are a separate check.
         let trusted = match dates {
             Ok(()) => verify(now),
             Err((_, at)) => verify(at),
         };
-        let trusted = if self.given.contains(certificate) { Ok(()) } else { trusted };
+        let trusted = if self.certificates.contains(certificate) { Ok(()) } else { trusted };
         let lasts = check_validity(verify(now.saturating_add(SOON)).err().as_ref());
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| format!("{} is not a valid host name", quote_for_report(host)))
             .and_then(|name| verify_server_name(&parsed, &name).map_err(|error| describe_error(&error)));
-        let count = shown.chain.len();
+        let count = handshake.chain.len();
         let chain = format!(
             "{count} certificate{} over {}, verified with the CAs of {}",
             plural_ending(count),
-            shown.version,
+            handshake.version,
             self.whose
         );
         vec![
@@ -150,7 +152,7 @@ impl TrustedAuthorities {
                 DoctorCheck::CertificateLasts,
                 lasts.map(|()| "valid for at least two more weeks".to_owned()).map_err(|(why, _)| why),
             ),
-            (DoctorCheck::CertificateRsa, check_key(shown.scheme)),
+            (DoctorCheck::CertificateRsa, check_key(handshake.scheme)),
         ]
     }
 }
@@ -159,7 +161,7 @@ fn plural_ending(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// Returns an error with the reason, and a time at which the certificate was or will be valid, if it is not valid.
+/// Returns an error if the certificate is not valid at this time: the reason, and a time at which it is valid.
 fn check_validity(error: Option<&Error>) -> Result<(), (String, Duration)> {
     let second = Duration::from_secs(1);
     match error {
@@ -180,7 +182,7 @@ fn format_date(since_epoch: Duration) -> String {
     DateTime::from_timestamp(seconds, 0).map_or_else(|| "an invalid date".to_owned(), |it| it.to_rfc3339())
 }
 
-/// Describes why a certificate is refused.
+/// Describes why a client would refuse a certificate.
 fn describe_error(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
@@ -194,7 +196,7 @@ fn describe_error(error: &Error) -> String {
                 names => format!("certificate is for {}", names.join(", ")),
             }
         }
-        // rustls passes this error of webpki on as text.
+        // rustls reports this webpki error only as text.
         Error::InvalidCertificate(CertificateError::Other(other))
             if other.to_string() == "CaUsedAsEndEntity" =>
         {

@@ -1,15 +1,15 @@
-//! Requirements of each kind of client.
+//! The requirements of each kind of client.
 //!
-//! Each requirement refers to a check. If the check fails, the client refuses the URL, or the report has a remark.
-//! Texts without "likely" or "some" come from the client's documentation or its known requests. Firmware differs: if
-//! only some of it is known to refuse, the text says so.
+//! Each requirement refers to a check. If the check fails, the client refuses the URL, or the report contains a remark.
+//! Texts without "likely" or "some" are based on the documentation of the client or on its observed requests. Firmware
+//! differs: if only some firmware is known to refuse a URL, the text mentions it.
 
 use super::report::{
     CheckOutcome, ClientKind, ClientReport, ClientVerdict, ContentKind, DoctorCheck, DoctorReport,
     RequirementLevel, VerdictReason,
 };
 
-/// A check, its weight for a client, and what the client does if it fails.
+/// A check, its weight for a client, and the consequence for the client if it fails.
 type Requirement = (DoctorCheck, RequirementLevel, &'static str);
 
 use RequirementLevel::{Refuses, Remark};
@@ -51,7 +51,7 @@ const PIECES: &[Requirement] = &[
     (DoctorCheck::HeadLength, Refuses, "it sends HEAD to get the size of the image"),
     (DoctorCheck::Range, Refuses, "it reads the image in ranges"),
     (DoctorCheck::Range64k, Refuses, "it reads the image in ranges of these lengths"),
-    (DoctorCheck::Concurrent, Refuses, "it reads several ranges at once"),
+    (DoctorCheck::Concurrent, Refuses, "it reads several ranges concurrently"),
 ];
 
 const BMC: &[Requirement] = &[
@@ -92,7 +92,7 @@ const IPXE: &[Requirement] = &[
     (
         DoctorCheck::UrlUnencrypted,
         Remark,
-        "it must be built with HTTPS, and only trusts CAs that are built in or signed by iPXE's CA",
+        "it must be built with HTTPS, and only trusts built-in CAs and CAs signed by iPXE's CA",
     ),
     (DoctorCheck::Tls12, Refuses, "it does not support TLS 1.3"),
     (DoctorCheck::CertificateRsa, Remark, "its documentation mentions only RSA keys"),
@@ -175,12 +175,12 @@ fn requirements(client: ClientKind, content: Option<&ContentKind>) -> Vec<&'stat
         ClientKind::Uefi => vec![ALL, CERTIFICATE, UEFI],
         ClientKind::Qemu => vec![ALL, CERTIFICATE, PIECES, QEMU],
         ClientKind::Download => vec![ALL, CERTIFICATE, DOWNLOAD],
-        // It accepts any certificate, because it compares the rootfs with a digest.
+        // This client accepts any certificate, because it verifies the digest of the rootfs.
         ClientKind::Rootfs => vec![ALL, ROOTFS],
     }
 }
 
-/// Returns whether a kind of client can use this content.
+/// Returns `true` if a kind of client can use this content.
 fn can_use(client: ClientKind, content: &ContentKind) -> bool {
     match client {
         ClientKind::Bmc | ClientKind::Qemu => matches!(content, ContentKind::Iso { .. } | ContentKind::Disk),
@@ -201,7 +201,7 @@ fn client_report(client: ClientKind, report: &DoctorReport) -> ClientReport {
     let content = report.content.as_ref();
     let boots =
         report.finding(DoctorCheck::Content).is_none_or(|finding| finding.outcome == CheckOutcome::Holds);
-    // A file that no client boots is reported as wrong, not as meant for another client.
+    // If no client can boot the file, report the file as wrong to each client.
     if boots && content.is_some_and(|content| !can_use(client, content)) {
         return ClientReport { client, verdict: ClientVerdict::NotForIt, reasons: Vec::new() };
     }
@@ -258,7 +258,7 @@ mod tests {
         ContentKind::Iso { volume: String::new(), has_boot_record: true }
     }
 
-    /// No client has the same requirement twice. Only the listed checks are required by no client.
+    /// No client has two requirements for the same check. The checks in this test are required by no client.
     #[test]
     fn client_has_each_requirement_once() {
         for client in ClientKind::ALL {
@@ -280,9 +280,9 @@ mod tests {
                 ClientKind::ALL.into_iter().flat_map(|client| requirements(client, Some(&iso_content())));
             all.flatten().any(|(needed, ..)| needed == check)
         };
-        let told: Vec<&str> =
+        let unused: Vec<&str> =
             DoctorCheck::ALL.iter().filter(|check| !needed(check)).map(|check| check.name()).collect();
-        assert_eq!(told, ["range-suffix", "range-many", "if-none-match", "http-1.0", "expect", "content"]);
+        assert_eq!(unused, ["range-suffix", "range-many", "if-none-match", "http-1.0", "expect", "content"]);
     }
 
     #[test]
@@ -305,9 +305,9 @@ mod tests {
                         (Remark, CheckOutcome::Fails) => ClientVerdict::WorksWithRemark,
                         (Remark, _) => ClientVerdict::Works,
                     };
-                    let found =
+                    let report =
                         client_report(client, &report_with_failures(&[(*check, outcome)], content.clone()));
-                    assert_eq!(found.verdict, expected, "{}: {check}", client.name());
+                    assert_eq!(report.verdict, expected, "{}: {check}", client.name());
                 }
             }
         }

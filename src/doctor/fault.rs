@@ -1,4 +1,4 @@
-//! Errors of one request.
+//! Failures of a single request.
 
 use std::io;
 use std::time::Duration;
@@ -14,38 +14,38 @@ pub(super) enum RequestFault {
     /// The TLS handshake failed.
     #[error("TLS handshake failed: {reason}")]
     Tls { reason: String },
-    /// The certificate is not trusted, so no request is sent.
+    /// The certificate is not trusted, so the request was not sent.
     #[error("not tried: the certificate is not trusted, and requests may contain secrets")]
     Untrusted,
-    /// The request timed out.
+    /// The response was incomplete when the time was over.
     #[error("no complete response within {} s", after.as_secs_f32())]
     Slow { after: Duration },
-    /// Too many requests timed out before.
+    /// Earlier requests timed out too often, so the request was not sent.
     #[error("not tried: other requests took too long")]
     Abandoned,
     /// The server closed the connection without a response.
     #[error("the server closed the connection without a response")]
     Closed,
-    /// The server closed the connection within the response head.
+    /// The server closed the connection in the middle of the response head.
     #[error("the server closed the connection within the response head")]
     CutHead,
     /// The response head exceeds the limit.
     #[error("the response head has more than {most} bytes")]
     LongHead { most: usize },
     /// The response is not valid HTTP.
-    #[error("malformed {what}: {found}")]
-    Malformed { what: &'static str, found: String },
+    #[error("malformed {what}: {text}")]
+    Malformed { what: &'static str, text: String },
     /// Reading or writing failed.
     #[error("connection failed: {0}")]
     Io(#[from] io::Error),
 }
 
 impl RequestFault {
-    pub(super) fn malformed(what: &'static str, found: &str) -> Self {
-        Self::Malformed { what, found: quote_for_report(found) }
+    pub(super) fn malformed(what: &'static str, text: &str) -> Self {
+        Self::Malformed { what, text: quote_for_report(text) }
     }
 
-    /// Returns whether the request was not sent, so that the fault says nothing about the server.
+    /// Returns `true` if the request was not sent, so the fault does not show a problem of the server.
     pub(super) fn is_unsent(&self) -> bool {
         matches!(self, Self::Untrusted | Self::Abandoned)
     }

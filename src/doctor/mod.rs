@@ -1,12 +1,12 @@
-//! Checks whether machines can boot from the URL of an image: which kinds of clients refuse it, and why.
+//! Checks whether machines can boot from an image URL. Reports which kinds of clients refuse the URL, and why.
 //!
-//! [`examine`] requests the image as firmware, boot loaders and download programs do. It returns a
-//! [`DoctorReport`]: the result of each check ([`DoctorFinding`]), and the verdict of each kind of client
-//! ([`ClientReport`]). The server is not trusted: each response is read up to a limit, each request has a timeout, and
-//! after several timeouts no more requests are sent. Requests are written byte by byte and ignore the proxies of the
-//! environment, because booting machines do not use them.
+//! [`examine`] requests the image in the same way as firmware, boot loaders and download programs. It returns a
+//! [`DoctorReport`] with the result of each check ([`DoctorFinding`]) and a verdict for each kind of client
+//! ([`ClientReport`]). The server is not trusted: the size of each response and the time for each request are limited,
+//! and several timeouts end the examination. Requests are written byte by byte. They do not use the proxies of the
+//! environment, because booting machines do not use them either.
 //!
-//! This module prints nothing, and reports contain no secrets of a URL.
+//! This module prints nothing, and the report contains no secrets from the URL.
 
 mod certificate;
 mod clients;
@@ -31,10 +31,10 @@ pub use report::{
 use session::DoctorSession;
 use target::TargetUrl;
 
-/// Default timeout of a request.
+/// The default timeout of a request.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Headers that frame a message or that the probes set.
+/// Headers that delimit the message or that the probes set.
 const RESERVED: [&str; 9] = [
     "connection",
     "content-length",
@@ -47,15 +47,15 @@ const RESERVED: [&str; 9] = [
     "upgrade",
 ];
 
-/// Settings of an examination.
+/// Settings for [`examine`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DoctorOptions {
-    /// PEM file of the authorities that clients trust, instead of those of this system.
+    /// A PEM file with the CA certificates that clients trust. Defaults to the certificates of this system.
     pub ca_file: Option<PathBuf>,
-    /// Timeout of each request.
+    /// Maximum time for each request.
     pub timeout: Duration,
-    /// Whether requests, with the secrets in them, are sent to a server whose certificate is not trusted.
+    /// Whether to send requests, including the secrets in them, to a server with an untrusted certificate.
     pub dangerously_any_certificate: bool,
     headers: HeaderMap,
 }
@@ -72,12 +72,12 @@ impl Default for DoctorOptions {
 }
 
 impl DoctorOptions {
-    /// Adds a header to all requests to the server of the URL, such as `Authorization`. After a redirect to another
-    /// server, requests do not have it.
+    /// Adds a header, such as `Authorization`, to all requests to the server of the URL. The header is not sent to
+    /// another server after a redirect.
     ///
     /// # Errors
     ///
-    /// Returns an error if the header is malformed or one that the probes set.
+    /// Returns an error if the header is malformed, or if the probes set it.
     pub fn with_header(mut self, name: &str, value: &str) -> Result<Self, DoctorError> {
         let refused = || DoctorError::Header { name: report::quote_for_report(name) };
         let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused())?;
@@ -98,38 +98,38 @@ impl DoctorOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DoctorError {
-    /// The text is not a valid URL.
+    /// The text is not a valid image URL.
     #[error("not a valid image URL: {reason}")]
     Url {
-        /// Why it is invalid.
+        /// Why the URL is invalid.
         reason: String,
     },
     /// The scheme of the URL is neither `http` nor `https`.
     #[error("not a valid image URL: scheme is {scheme:?}, expected http or https")]
     Scheme {
-        /// The scheme.
+        /// The scheme in the URL.
         scheme: String,
     },
     /// The URL is too long.
     #[error("URL too long: {len} bytes (limit {most})")]
     TooLong {
-        /// Its length.
+        /// The length of the URL in bytes.
         len: usize,
-        /// The largest accepted length.
+        /// Maximum length of a URL in bytes.
         most: usize,
     },
-    /// The header is malformed or one that the probes set.
+    /// The header is malformed, or the probes set it.
     #[error("cannot send header {name:?}: it is malformed, or set by the checks themselves")]
     Header {
-        /// Its name.
+        /// The name of the header, shortened and without control characters.
         name: String,
     },
-    /// The file of authorities cannot be read or has no certificates.
+    /// The file with CA certificates cannot be read, or it contains none.
     #[error("{} contains no usable certificates", path.display())]
     Authorities {
-        /// The file.
+        /// The path from [`DoctorOptions::ca_file`].
         path: PathBuf,
-        /// What is wrong with it.
+        /// Why the file cannot be used.
         source: io::Error,
     },
     /// TLS cannot be set up.
@@ -140,12 +140,12 @@ pub enum DoctorError {
     },
 }
 
-/// Examines the URL of an image.
+/// Examines an image URL.
 ///
 /// # Errors
 ///
-/// Returns an error if the URL is invalid or the authorities cannot be loaded. Problems of the server are in the
-/// report.
+/// Returns an error if the URL is invalid, or if the CA certificates cannot be loaded. The report contains problems of
+/// the server.
 pub async fn examine(url: &str, options: &DoctorOptions) -> Result<DoctorReport, DoctorError> {
     let target = TargetUrl::parse(url)?;
     let session = DoctorSession::new(&target, options)?;

@@ -1,41 +1,41 @@
-//! The report, as data.
+//! The report of an examination, as data.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// The result of examining a URL.
+/// The results of examining a URL.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct DoctorReport {
-    /// The URL without its secrets.
+    /// The examined URL, with its secrets masked.
     pub url: String,
-    /// The targets of redirects, in order.
+    /// The URLs to which the server redirected, in order.
     pub redirects: Vec<String>,
     /// Size of the file in bytes, if the server reports it.
     pub size: Option<u64>,
-    /// The type of the file.
+    /// The type of the file. `None` if no GET succeeded.
     pub content: Option<ContentKind>,
-    /// The results of the checks.
+    /// The results of all checks that apply to this URL.
     pub findings: Vec<DoctorFinding>,
-    /// The verdicts of the kinds of clients.
+    /// The verdict for each kind of client.
     pub clients: Vec<ClientReport>,
 }
 
 impl DoctorReport {
-    /// Returns the result of a check, if it was run for this URL.
+    /// Returns the result of a check, if it applies to this URL.
     #[must_use]
     pub fn finding(&self, check: DoctorCheck) -> Option<&DoctorFinding> {
         self.findings.iter().find(|finding| finding.check == check)
     }
 
-    /// Returns the verdict of a kind of client.
+    /// Returns the verdict for a kind of client.
     #[must_use]
     pub fn client(&self, kind: ClientKind) -> Option<&ClientReport> {
         self.clients.iter().find(|report| report.client == kind)
     }
 
-    /// Returns whether a client refuses the URL, or may refuse it because a check could not be run.
+    /// Returns `true` if a client refuses the URL, or if it may refuse it because a check could not be run.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         self.clients
@@ -48,11 +48,11 @@ impl DoctorReport {
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct DoctorFinding {
-    /// The check.
+    /// The check, which is a statement such as "the path ends with `.iso`".
     pub check: DoctorCheck,
-    /// Its outcome.
+    /// Whether the statement is true.
     pub outcome: CheckOutcome,
-    /// Details. They may quote the server, without control characters.
+    /// Details, such as a status code. They may quote the server, without control characters.
     pub detail: String,
 }
 
@@ -63,21 +63,21 @@ pub struct DoctorFinding {
 pub enum CheckOutcome {
     /// The statement of the check is true.
     Holds,
-    /// The statement is false. Whether that matters depends on the client.
+    /// The statement is false. The consequences depend on the client.
     Fails,
     /// The check could not be run.
     Untried,
 }
 
-/// The verdict of one kind of client.
+/// The verdict for one kind of client.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ClientReport {
-    /// The kind of client.
+    /// Which clients the verdict applies to.
     pub client: ClientKind,
-    /// Whether the client can use the URL.
+    /// Whether the clients can use the URL.
     pub verdict: ClientVerdict,
-    /// The failed checks that explain the verdict.
+    /// The failed checks behind the verdict, the most important first.
     pub reasons: Vec<VerdictReason>,
 }
 
@@ -88,65 +88,65 @@ pub struct ClientReport {
 pub enum ClientVerdict {
     /// The client reads the image.
     Works,
-    /// The client reads the image, with remarks.
+    /// The client reads the image, but a failed check causes a remark.
     WorksWithRemark,
     /// The client refuses the URL.
     Refuses,
     /// The client does not use files of this type.
     NotForIt,
-    /// A check on which the verdict depends could not be run.
+    /// A required check could not be run.
     Unknown,
 }
 
-/// One reason for a verdict.
+/// A failed check that affects the verdict.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct VerdictReason {
-    /// The failed check.
+    /// The check that failed.
     pub check: DoctorCheck,
-    /// Its weight for the client.
+    /// Whether the client refuses the URL because of this check.
     pub weight: RequirementLevel,
-    /// Why the check matters to the client.
+    /// The consequence for the client.
     pub why: &'static str,
-    /// Details of the check.
+    /// The details from the check's finding.
     pub detail: String,
 }
 
-/// The weight of a check for a client.
+/// How important a check is for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum RequirementLevel {
-    /// The client does not require it, or only some clients do.
+    /// The client does not require the check, or only some clients do.
     Remark,
-    /// The client requires it.
+    /// The client refuses the URL if the check fails.
     Refuses,
 }
 
-/// The kinds of clients.
+/// A kind of client that reads images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ClientKind {
-    /// Virtual media of BMCs, such as iDRAC, iLO and those of Supermicro.
+    /// Virtual media of BMCs, such as iDRAC, iLO and Supermicro.
     Bmc,
     /// The network boot loader iPXE.
     Ipxe,
-    /// HTTP boot of UEFI firmware, as in EDK II.
+    /// HTTP boot in UEFI firmware, as in EDK II.
     Uefi,
     /// QEMU's block driver for http and https.
     Qemu,
     /// Browsers, curl and wget, which save a file and resume interrupted downloads.
     Download,
-    /// The initrd of CoreOS, which downloads the root file system of a minimal ISO.
+    /// The initrd of CoreOS, which downloads the root file system for a minimal ISO.
     Rootfs,
 }
 
 impl ClientKind {
-    /// All kinds, in the order of reports.
+    /// All kinds, in the order of the report.
     pub const ALL: [Self; 6] = [Self::Bmc, Self::Ipxe, Self::Uefi, Self::Qemu, Self::Download, Self::Rootfs];
 
-    /// Returns the name in JSON and on command lines.
+    /// Returns the name in JSON and on the command line, such as `bmc`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -159,7 +159,7 @@ impl ClientKind {
         }
     }
 
-    /// Returns the name in printed reports.
+    /// Returns the name in the printed report, such as `BMC virtual media`.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -173,14 +173,14 @@ impl ClientKind {
     }
 }
 
-/// The type of a file.
+/// The type of a file, detected from its first bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 #[non_exhaustive]
 pub enum ContentKind {
     /// An ISO 9660 volume.
     Iso {
-        /// The volume identifier.
+        /// The volume identifier, without control characters.
         volume: String,
         /// Whether the volume has an El Torito boot record.
         has_boot_record: bool,
@@ -195,12 +195,12 @@ pub enum ContentKind {
     EfiProgram,
     /// An initrd archive.
     Archive {
-        /// Its compression.
+        /// The compression format of the archive.
         packing: ArchiveCompression,
     },
-    /// A text, such as an HTML or JSON page.
+    /// A text file, for example an HTML or JSON page.
     Page,
-    /// Anything else.
+    /// Any other type of file.
     Other,
 }
 
@@ -209,13 +209,13 @@ pub enum ContentKind {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ArchiveCompression {
-    /// Uncompressed cpio.
+    /// An uncompressed cpio archive.
     Cpio,
-    /// gzip.
+    /// Compressed with gzip.
     Gzip,
-    /// zstd.
+    /// Compressed with zstd.
     Zstd,
-    /// xz.
+    /// Compressed with xz.
     Xz,
 }
 
@@ -255,10 +255,10 @@ macro_rules! checks {
         }
 
         impl DoctorCheck {
-            /// All checks, in the order of reports.
+            /// All checks, in the order of the report.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// Returns the name in JSON and in printed reports.
+            /// Returns the name in JSON and in the printed report, such as `url-short`.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -270,7 +270,7 @@ macro_rules! checks {
 }
 
 checks! {
-    /// The URL has no more than 255 characters.
+    /// The URL has at most 255 characters.
     UrlShort = "url-short",
     /// The path ends with `.iso` or `.img`.
     UrlSuffix = "url-suffix",
@@ -288,49 +288,49 @@ checks! {
     UrlEncrypted = "url-encrypted",
     /// The scheme is `http`.
     UrlUnencrypted = "url-unencrypted",
-    /// The server accepts connections, and TLS for `https`.
+    /// The server accepts connections, and TLS connections for `https`.
     Reachable = "reachable",
-    /// The server's certificate chain leads to a trusted authority.
+    /// The server's certificate chain ends at a trusted authority.
     CertificateTrusted = "certificate-trusted",
     /// The certificate is for the host of the URL.
     CertificateName = "certificate-name",
     /// The certificate is valid now.
     CertificateDates = "certificate-dates",
-    /// The certificate is valid for at least two more weeks.
+    /// The certificate stays valid for at least two more weeks.
     CertificateLasts = "certificate-lasts",
     /// The server supports TLS 1.2.
     Tls12 = "tls-1.2",
     /// The server signs with an RSA key.
     CertificateRsa = "certificate-rsa",
-    /// Redirects lead to a response.
+    /// The redirects end at a response.
     RedirectsEnd = "redirects-end",
     /// The URL is not redirected.
     NotRedirected = "not-redirected",
     /// No redirect leads from https to http.
     RedirectScheme = "redirect-scheme",
-    /// A range request is redirected to the same range.
+    /// A range request is redirected, too, and returns the same range.
     RedirectRanges = "redirect-ranges",
-    /// A GET is answered with 200.
+    /// The status of a GET is 200.
     Answers = "answers",
     /// The response begins within five seconds.
     FirstByte = "first-byte",
     /// The response has a `Content-Length`.
     Length = "length",
-    /// The body is as long as announced.
+    /// The body has the announced length.
     Complete = "complete",
-    /// The response does not use chunked transfer coding.
+    /// The response does not use the chunked transfer coding.
     NotChunked = "not-chunked",
     /// The body is not compressed.
     Identity = "identity",
-    /// The body is not compressed for a client that accepts compression either.
+    /// The body is not compressed even if the client accepts compression.
     IdentityWhenAsked = "identity-when-asked",
-    /// Header names are followed by a colon and a space.
+    /// A space follows the colon in each header.
     HeaderForm = "header-form",
     /// The media type is not a text type.
     MediaType = "media-type",
-    /// The media type or the suffix identifies the file for UEFI.
+    /// The media type or the file name suffix identifies the file for UEFI.
     UefiType = "uefi-type",
-    /// A HEAD is answered with 200 and without a body.
+    /// The status of a HEAD is 200, and the response has no body.
     Head = "head",
     /// The response to a HEAD has a `Content-Length`.
     HeadLength = "head-length",
@@ -338,37 +338,37 @@ checks! {
     HeadSame = "head-same",
     /// The server sends `Accept-Ranges: bytes`.
     AcceptRanges = "accept-ranges",
-    /// A range request is answered with its bytes.
+    /// A range request returns the requested bytes.
     Range = "range",
-    /// A range without an end is answered.
+    /// A range without a last byte is supported.
     RangeOpen = "range-open",
-    /// A suffix range is answered.
+    /// A suffix range is supported.
     RangeSuffix = "range-suffix",
-    /// Several ranges in one request are answered.
+    /// Several ranges in one request are supported.
     RangeMany = "range-many",
-    /// Ranges of lengths around 64 KiB are complete.
+    /// Ranges with lengths around 64 KiB are complete.
     Range64k = "range-64k",
-    /// A range after the end is refused with 416 and the length.
+    /// The response to a range after the end is 416 with the length of the image.
     RangeBehindEnd = "range-behind-end",
     /// The response has a strong entity tag or a modification time.
     Validator = "validator",
-    /// A range of a changed image (`If-Range`) is answered with the whole image.
+    /// If the image has changed, a range request with `If-Range` returns the whole image.
     IfRange = "if-range",
-    /// A conditional GET of an unchanged image is answered with 304.
+    /// If the image is unchanged, a conditional GET returns 304.
     IfNoneMatch = "if-none-match",
-    /// Several requests on one connection are answered.
+    /// Several requests on one connection succeed.
     KeepAlive = "keep-alive",
-    /// Requests on two concurrent connections are answered.
+    /// Requests on two concurrent connections succeed.
     Concurrent = "concurrent",
-    /// HTTP/1.0 requests are answered.
+    /// HTTP/1.0 requests succeed.
     Http10 = "http-1.0",
-    /// A request with `Expect: 100-continue` is answered.
+    /// A request with `Expect: 100-continue` succeeds.
     Expect = "expect",
     /// A second read returns the same bytes.
     SameBytes = "same-bytes",
-    /// The file is of a type that boots.
+    /// The file has a bootable type.
     Content = "content",
-    /// Machines that boot the image can reach the service to which they register.
+    /// Machines that boot the image can reach the service with which they register.
     ServiceUrl = "service-url",
 }
 
@@ -386,16 +386,16 @@ fn escape_unprintable(character: char) -> String {
     }
 }
 
-/// Most characters of a server's text that are shown.
+/// Maximum number of characters to quote from a server's text.
 const MAX_QUOTED: usize = 120;
 
-/// Returns a server's text without control characters, shortened to [`MAX_QUOTED`].
+/// Quotes a text of the server without control characters, shortened to [`MAX_QUOTED`].
 pub(super) fn quote_for_report(text: &str) -> String {
-    let mut shown: String = text.chars().take(MAX_QUOTED).map(escape_unprintable).collect();
+    let mut quoted: String = text.chars().take(MAX_QUOTED).map(escape_unprintable).collect();
     if text.chars().nth(MAX_QUOTED).is_some() {
-        shown.push_str("...");
+        quoted.push_str("...");
     }
-    shown
+    quoted
 }
 
 #[cfg(test)]

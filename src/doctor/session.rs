@@ -1,4 +1,4 @@
-//! Requests to a server, each with a timeout, and none after several timeouts.
+//! Sends requests to a server, each with a timeout. Stops sending after several timeouts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,16 +18,16 @@ use super::target::TargetUrl;
 use super::wire::{WireConnection, WireRequest, WireResponse};
 use super::{DoctorError, DoctorOptions};
 
-/// After this many timeouts no more requests are sent, so that an examination ends in bounded time.
+/// Maximum number of timeouts. No more requests are sent afterwards, so the time of an examination is bounded.
 const MAX_SLOW: u32 = 3;
-/// The TLS versions of current clients.
+/// The TLS versions that current clients offer.
 pub(super) const BOTH: [&SupportedProtocolVersion; 2] = [&TLS12, &TLS13];
-/// The TLS version of older clients.
+/// The TLS version that older clients offer.
 pub(super) const OLDER: [&SupportedProtocolVersion; 1] = [&TLS12];
 
-/// The state that all requests share.
+/// The state shared by all requests of an examination.
 pub(super) struct DoctorSession {
-    /// The server that receives the headers.
+    /// The server of the examined URL. Only this server receives `headers`.
     origin: TargetUrl,
     headers: HeaderMap,
     trust: TrustedAuthorities,
@@ -52,7 +52,7 @@ impl DoctorSession {
         &self.trust
     }
 
-    /// Sends a request on its own connection.
+    /// Sends a request on a new connection.
     pub(super) async fn exchange(
         &self,
         target: &TargetUrl,
@@ -65,7 +65,7 @@ impl DoctorSession {
         .await
     }
 
-    /// Sends requests on one connection, one after the other. Returns the responses before the first failure, and that
+    /// Sends requests one after the other on one connection. Returns the responses up to the first failure, and the
     /// failure.
     pub(super) async fn exchange_all(
         &self,
@@ -74,19 +74,19 @@ impl DoctorSession {
     ) -> Result<(Vec<WireResponse>, Option<RequestFault>), RequestFault> {
         self.with_timeout(async {
             let mut wire = self.open_connection(target).await?;
-            let mut answers = Vec::new();
+            let mut responses = Vec::new();
             for request in requests {
                 match wire.exchange(request, &self.serialize_request(target, request, "keep-alive")).await {
-                    Ok(answer) => answers.push(answer),
-                    Err(fault) => return Ok((answers, Some(fault))),
+                    Ok(response) => responses.push(response),
+                    Err(fault) => return Ok((responses, Some(fault))),
                 }
             }
-            Ok((answers, None))
+            Ok((responses, None))
         })
         .await
     }
 
-    /// Sends a HEAD. Returns the response, and whether a body follows it.
+    /// Sends a HEAD request. Returns the response. The second value is `true` if a body follows.
     pub(super) async fn exchange_head(
         &self,
         target: &TargetUrl,
@@ -94,13 +94,14 @@ impl DoctorSession {
         self.with_timeout(async {
             let request = WireRequest::new("HEAD", 0);
             let mut wire = self.open_connection(target).await?;
-            let answer = wire.exchange(&request, &self.serialize_request(target, &request, "close")).await?;
-            Ok((answer, wire.has_surplus().await))
+            let response =
+                wire.exchange(&request, &self.serialize_request(target, &request, "close")).await?;
+            Ok((response, wire.has_surplus().await))
         })
         .await
     }
 
-    /// Returns the server's certificate from a handshake with some TLS versions. No request is sent.
+    /// Returns the server's certificate from a handshake with one of these TLS versions. Sends no request.
     pub(super) async fn read_handshake(
         &self,
         target: &TargetUrl,
@@ -126,8 +127,8 @@ impl DoctorSession {
         if !target.is_https() {
             return Ok(WireConnection::new(connect_tcp(target).await?));
         }
-        let (wire, shown) = self.open_tls(target, &BOTH).await?;
-        match self.takes_any_certificate || self.trust.is_trusted(&shown, target.host()) {
+        let (wire, handshake) = self.open_tls(target, &BOTH).await?;
+        match self.takes_any_certificate || self.trust.is_trusted(&handshake, target.host()) {
             true => Ok(wire),
             false => Err(RequestFault::Untrusted),
         }
@@ -148,13 +149,13 @@ impl DoctorSession {
         let connector = TlsConnector::from(Arc::new(config));
         let stream = connector.connect(name, stream).await.map_err(|error| failed(error.to_string()))?;
         let (_, connection) = stream.get_ref();
-        let shown = HandshakeReport {
+        let handshake = HandshakeReport {
             chain: connection
                 .peer_certificates()
                 .unwrap_or_default()
                 .iter()
                 .cloned()
-                .map(|it| it.into_owned())
+                .map(|certificate| certificate.into_owned())
                 .collect(),
             version: match connection.protocol_version() {
                 Some(ProtocolVersion::TLSv1_2) => "TLS 1.2",
@@ -163,10 +164,10 @@ impl DoctorSession {
             },
             scheme: recorder.scheme(),
         };
-        Ok((WireConnection::new(stream), shown))
+        Ok((WireConnection::new(stream), handshake))
     }
 
-    /// Serialises a request. Returns bytes because header values need not be text.
+    /// Encodes a request. Returns bytes, because header values need not be text.
     fn serialize_request(&self, target: &TargetUrl, request: &WireRequest, connection: &str) -> Vec<u8> {
         let mut message = format!(
             "{} {} {}\r\nHost: {}\r\nUser-Agent: kindling/{} (doctor)\r\nAccept: */*\r\n",

@@ -1,4 +1,4 @@
-//! The URL, and its form without secrets.
+//! The URL under examination, and its masked form without secrets.
 
 use std::fmt;
 
@@ -10,9 +10,9 @@ use reqwest::Url;
 use super::DoctorError;
 use crate::http::RedactedUrl;
 
-/// Replaces a value that may be a secret.
+/// The text that replaces possible secrets.
 const MASK: &str = "*****";
-/// Longest accepted URL. Servers refuse longer ones.
+/// Maximum length of a URL. Servers refuse longer ones.
 const MAX_URL: usize = 64 << 10;
 
 /// A URL to which requests are sent.
@@ -45,7 +45,7 @@ impl TargetUrl {
         Self::new(url, text.chars().count())
     }
 
-    /// Returns the target of a redirect.
+    /// Returns the URL to which a redirect leads.
     pub(super) fn join(&self, location: &str) -> Result<Self, DoctorError> {
         if location.len() > MAX_URL {
             return Err(DoctorError::TooLong { len: location.len(), most: MAX_URL });
@@ -69,7 +69,7 @@ impl TargetUrl {
         &self.url
     }
 
-    /// Returns the length of the URL as given, in characters.
+    /// Returns the length of the URL in characters, as the user entered it.
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -93,13 +93,13 @@ impl TargetUrl {
         self.url.port().map_or_else(|| host.clone(), |port| format!("{host}:{port}"))
     }
 
-    /// Returns the request target of the first line.
+    /// Returns the request target for the request line.
     pub(super) fn request_target(&self) -> String {
         let path = self.url.path();
         self.url.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"))
     }
 
-    /// Returns the `Authorization` header for a URL with user information, whose percent-encoding is decoded.
+    /// Returns the `Authorization` header for the user name and password in the URL, after percent-decoding.
     pub(super) fn authorization(&self) -> Option<String> {
         let (user, password) = (self.url.username(), self.url.password());
         if user.is_empty() && password.is_none() {
@@ -110,18 +110,18 @@ impl TargetUrl {
         Some(format!("Basic {}", BASE64_STANDARD.encode(pair)))
     }
 
-    /// Returns whether both targets have the same origin.
+    /// Returns `true` if both URLs have the same origin.
     pub(super) fn has_same_origin(&self, other: &Self) -> bool {
         self.url.origin() == other.url.origin()
     }
 
-    /// Returns whether the path contains a token.
+    /// Returns `true` if the path contains a token.
     pub(super) fn has_token(&self) -> bool {
         self.redacted_path().contains(MASK)
     }
 
-    /// Returns the URL without its secrets: tokens in the path, user information and all values of the query, since
-    /// names of secret parameters differ between servers.
+    /// Returns the URL with its secrets masked. These are tokens in the path, user name and password, and all values in
+    /// the query, because the names of secret parameters differ between servers.
     pub(super) fn redacted_url(&self) -> String {
         let mut text = format!("{}://{}{}", self.url.scheme(), self.authority(), self.redacted_path());
         for (index, parameter) in self.url.query().into_iter().flat_map(|query| query.split('&')).enumerate()
@@ -138,7 +138,7 @@ impl TargetUrl {
     fn redacted_path(&self) -> String {
         match self.url.path().parse() {
             Ok(uri) => RedactedUrl(&uri).to_string(),
-            // The path is longer than the parser allows.
+            // The path is too long for the parser.
             Err(_) => format!("/{MASK}"),
         }
     }

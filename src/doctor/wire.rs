@@ -1,7 +1,6 @@
-//! Requests and responses on one connection, byte by byte (RFC 9112).
+//! Exchanges requests and responses on one connection, byte by byte (RFC 9112).
 //!
-//! Everything that is read has a limit, because a server may send heads and bodies without end. The caller limits the
-//! time.
+//! All reads are limited, because a server may send endless heads and bodies. The caller must limit the time.
 
 use std::time::{Duration, Instant};
 
@@ -10,15 +9,15 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::fault::RequestFault;
 use super::report::quote_for_report;
 
-/// Longest head that is read. Servers send some hundred bytes.
+/// Maximum length of a response head. Typical heads are a few hundred bytes.
 const MAX_HEAD: usize = 32 << 10;
-/// Most interim (1xx) responses before the final one.
+/// Maximum number of interim (1xx) responses before the final one.
 const MAX_INTERIM: usize = 4;
-/// Longest line between chunks.
+/// Maximum length of a line between chunks.
 const MAX_CHUNK_LINE: usize = 256;
-/// How long to wait for bytes that should not come. A body that wrongly follows a HEAD response arrives with it.
+/// How long to wait for unexpected bytes. If a body wrongly follows a HEAD response, it arrives together with the head.
 const SURPLUS: Duration = Duration::from_millis(500);
-/// Most bytes of one read.
+/// Maximum number of bytes to read at a time.
 const PIECE: usize = 16 << 10;
 
 /// The transport of a connection: TCP or TLS.
@@ -32,7 +31,7 @@ pub(super) struct WireRequest {
     pub(super) method: &'static str,
     pub(super) version: &'static str,
     pub(super) headers: Vec<(&'static str, String)>,
-    /// Most bytes of the body that are read.
+    /// Maximum number of body bytes to read.
     pub(super) limit: usize,
 }
 
@@ -58,27 +57,25 @@ pub(super) enum BodyEnd {
     Short,
 }
 
-/// A response.
+/// A response, with its body up to the limit of the request.
 #[derive(Clone, Debug)]
 pub(super) struct WireResponse {
     pub(super) status: u16,
     headers: Vec<(String, String)>,
-    /// The first header whose colon is not followed by a space.
+    /// The name of the first header without a space after the colon.
     pub(super) odd_header: Option<String>,
     pub(super) body: Vec<u8>,
     pub(super) end: BodyEnd,
-    /// Time until the first byte.
+    /// The time from the request to the first byte.
     pub(super) waited: Duration,
 }
 
 impl WireResponse {
-    /// Returns the value of a header.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
-        let found = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.as_str())
+        let header = self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name));
+        header.map(|(_, value)| value.as_str())
     }
 
-    /// Returns the announced length.
     pub(super) fn content_length(&self) -> Option<u64> {
         self.header("content-length")?.parse().ok()
     }
@@ -92,10 +89,10 @@ impl WireResponse {
     }
 }
 
-/// An open connection to a server.
+/// A connection to a server.
 pub(super) struct WireConnection {
     stream: Box<dyn TransportStream>,
-    /// Bytes that were read and not used yet.
+    /// Received bytes that are not yet parsed.
     buffer: Vec<u8>,
 }
 
@@ -112,23 +109,23 @@ impl WireConnection {
     ) -> Result<WireResponse, RequestFault> {
         self.stream.write_all(message).await?;
         self.stream.flush().await?;
-        let begun = Instant::now();
+        let start = Instant::now();
         if self.buffer.is_empty() && !self.read_more().await? {
             return Err(RequestFault::Closed);
         }
-        let waited = begun.elapsed();
-        let mut answer = self.read_head().await?;
+        let waited = start.elapsed();
+        let mut response = self.read_head().await?;
         for _ in 0..MAX_INTERIM {
-            if (100..200).contains(&answer.status) {
-                answer = self.read_head().await?;
+            if (100..200).contains(&response.status) {
+                response = self.read_head().await?;
             }
         }
-        answer.waited = waited;
-        self.read_body(request, &mut answer).await?;
-        Ok(answer)
+        response.waited = waited;
+        self.read_body(request, &mut response).await?;
+        Ok(response)
     }
 
-    /// Returns whether more bytes arrive that were not requested. A server that keeps the connection open sends none.
+    /// Returns `true` if the server sends bytes that belong to no response. A correct server sends none.
     pub(super) async fn has_surplus(&mut self) -> bool {
         let more = async { !self.buffer.is_empty() || self.read_more().await.unwrap_or(false) };
         tokio::time::timeout(SURPLUS, more).await.unwrap_or(false)
@@ -140,7 +137,8 @@ impl WireConnection {
     }
 
     async fn read_head(&mut self) -> Result<WireResponse, RequestFault> {
-        // Bytes that were searched are not searched again, even if they arrive in small pieces.
+        // The number of bytes without the end of the head. They are not searched again, even if the head arrives in
+        // small pieces.
         let mut searched: usize = 0;
         let len = loop {
             let from = searched.saturating_sub(3);
@@ -166,34 +164,34 @@ impl WireConnection {
     async fn read_body(
         &mut self,
         request: &WireRequest,
-        answer: &mut WireResponse,
+        response: &mut WireResponse,
     ) -> Result<(), RequestFault> {
-        if request.method == "HEAD" || matches!(answer.status, 204 | 304) {
+        if request.method == "HEAD" || matches!(response.status, 204 | 304) {
             return Ok(());
         }
-        if answer.is_chunked() {
-            return self.read_chunks(request.limit, answer).await;
+        if response.is_chunked() {
+            return self.read_chunks(request.limit, response).await;
         }
-        if let Some(text) = answer.header("content-length") {
+        if let Some(text) = response.header("content-length") {
             let len: u64 = text.parse().map_err(|_| RequestFault::malformed("Content-Length", text))?;
-            let wanted = usize::try_from(len).unwrap_or(usize::MAX).min(request.limit);
-            self.read_up_to(wanted, answer).await;
-            let is_all = u64::try_from(answer.body.len()).is_ok_and(|have| have == len);
-            answer.end = match answer.body.len() == wanted {
+            let max_len = usize::try_from(len).unwrap_or(usize::MAX).min(request.limit);
+            self.read_up_to(max_len, response).await;
+            let is_all = u64::try_from(response.body.len()).is_ok_and(|have| have == len);
+            response.end = match response.body.len() == max_len {
                 true if is_all => BodyEnd::Complete,
                 true => BodyEnd::Limit,
                 false => BodyEnd::Short,
             };
             return Ok(());
         }
-        answer.end = self.read_up_to(request.limit, answer).await;
+        response.end = self.read_up_to(request.limit, response).await;
         Ok(())
     }
 
-    /// Takes up to `wanted` bytes of a body. Returns [`BodyEnd::Limit`] if there were that many, [`BodyEnd::Complete`]
-    /// if the server closed the connection before, and [`BodyEnd::Short`] if the connection broke.
-    async fn read_up_to(&mut self, wanted: usize, answer: &mut WireResponse) -> BodyEnd {
-        let mut missing = wanted;
+    /// Reads up to `max_len` bytes of a body. Returns [`BodyEnd::Limit`] if there were that many. Otherwise, returns
+    /// [`BodyEnd::Complete`] if the server closed the connection, and [`BodyEnd::Short`] if the connection failed.
+    async fn read_up_to(&mut self, max_len: usize, response: &mut WireResponse) -> BodyEnd {
+        let mut missing = max_len;
         while missing > 0 {
             if self.buffer.is_empty() {
                 match self.read_more().await {
@@ -203,36 +201,36 @@ impl WireConnection {
                 }
             }
             let len = missing.min(self.buffer.len());
-            answer.body.extend(self.buffer.drain(..len));
+            response.body.extend(self.buffer.drain(..len));
             missing -= len;
         }
         BodyEnd::Limit
     }
 
-    async fn read_chunks(&mut self, limit: usize, answer: &mut WireResponse) -> Result<(), RequestFault> {
-        // A chunk has at least one byte, so the limit of the body bounds the number of chunks.
-        while answer.body.len() < limit {
+    async fn read_chunks(&mut self, limit: usize, response: &mut WireResponse) -> Result<(), RequestFault> {
+        // Each chunk has at least one byte, so the limit of the body also limits the number of chunks.
+        while response.body.len() < limit {
             let line = self.read_line().await?;
             let digits = line.split(';').next().unwrap_or_default().trim();
             let len =
                 usize::from_str_radix(digits, 16).map_err(|_| RequestFault::malformed("chunk", &line))?;
             if len == 0 {
-                answer.end = BodyEnd::Complete;
+                response.end = BodyEnd::Complete;
                 while !self.read_line().await?.is_empty() {}
                 return Ok(());
             }
-            let wanted = len.min(limit - answer.body.len());
-            let before = answer.body.len();
-            self.read_up_to(wanted, answer).await;
-            if answer.body.len() - before < wanted {
-                answer.end = BodyEnd::Short;
+            let read_len = len.min(limit - response.body.len());
+            let before = response.body.len();
+            self.read_up_to(read_len, response).await;
+            if response.body.len() - before < read_len {
+                response.end = BodyEnd::Short;
                 return Ok(());
             }
-            if wanted == len && !self.read_line().await?.is_empty() {
+            if read_len == len && !self.read_line().await?.is_empty() {
                 return Err(RequestFault::malformed("chunk", "longer than its size"));
             }
         }
-        answer.end = BodyEnd::Limit;
+        response.end = BodyEnd::Limit;
         Ok(())
     }
 
@@ -252,7 +250,7 @@ impl WireConnection {
     }
 }
 
-/// Returns the length of the head with its empty line, if it is complete.
+/// Returns the length of the head including its empty line, if the head is complete.
 fn head_len(bytes: &[u8]) -> Option<usize> {
     let of = |end: &[u8]| bytes.windows(end.len()).position(|part| part == end).map(|at| at + end.len());
     match (of(b"\r\n\r\n"), of(b"\n\n")) {
@@ -281,7 +279,7 @@ fn parse_head(head: &[u8]) -> Result<WireResponse, RequestFault> {
             odd_header.get_or_insert_with(|| quote_for_report(name));
         }
         let value = value.trim();
-        let is_other = |(known, other): &(String, String)| known.eq_ignore_ascii_case(name) && other != value;
+        let is_other = |(key, other): &(String, String)| key.eq_ignore_ascii_case(name) && other != value;
         if name.eq_ignore_ascii_case("content-length") && headers.iter().any(is_other) {
             return Err(RequestFault::malformed("Content-Length", "two different values"));
         }
@@ -352,14 +350,18 @@ mod tests {
             ),
             (&get, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "ab", BodyEnd::Short),
         ] {
-            let answer = response_from_bytes(bytes.as_bytes(), request)
+            let response = response_from_bytes(bytes.as_bytes(), request)
                 .await
                 .unwrap_or_else(|error| panic!("{bytes}: {error}"));
-            assert_eq!((String::from_utf8_lossy(&answer.body).as_ref(), answer.end), (body, end), "{bytes}");
+            assert_eq!(
+                (String::from_utf8_lossy(&response.body).as_ref(), response.end),
+                (body, end),
+                "{bytes}"
+            );
         }
     }
 
-    /// A connection that breaks at its first read.
+    /// A connection that fails on the first read.
     struct BrokenStream;
 
     impl AsyncRead for BrokenStream {
@@ -373,9 +375,9 @@ mod tests {
         for head in ["HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n"] {
             let text = format!("{head}abc");
             let stream = tokio::io::join(io::Cursor::new(text).chain(BrokenStream), tokio::io::sink());
-            let answer =
+            let response =
                 WireConnection::new(stream).exchange(&WireRequest::new("GET", 10), b"").await.unwrap();
-            assert_eq!((answer.body.as_slice(), answer.end), (&b"abc"[..], BodyEnd::Short), "{head}");
+            assert_eq!((response.body.as_slice(), response.end), (&b"abc"[..], BodyEnd::Short), "{head}");
         }
     }
 
@@ -403,7 +405,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// For any bytes in pieces of any size, the result is a response within its limit or an error.
+        /// Any bytes in pieces of any size result in an error or in a response within its limit.
         #[test]
         fn any_response_is_read_within_limits(
             bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300),
@@ -416,8 +418,8 @@ mod tests {
         ) {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             let all = [beginning.as_bytes(), &bytes].concat();
-            if let Ok(answer) = runtime.block_on(response_from_bytes(&all, &WireRequest::new("GET", 10))) {
-                assert!(answer.body.len() <= 10);
+            if let Ok(response) = runtime.block_on(response_from_bytes(&all, &WireRequest::new("GET", 10))) {
+                assert!(response.body.len() <= 10);
             }
         }
     }
@@ -435,8 +437,9 @@ mod tests {
     #[tokio::test]
     async fn header_without_space_is_recorded() {
         let request = WireRequest::new("GET", 10);
-        let answer = response_from_bytes(b"HTTP/1.1 200 OK\r\nA: 1\r\nB:2\r\n\r\n", &request).await.unwrap();
-        assert_eq!(answer.odd_header.as_deref(), Some("B"));
-        assert_eq!(answer.header("b"), Some("2"));
+        let response =
+            response_from_bytes(b"HTTP/1.1 200 OK\r\nA: 1\r\nB:2\r\n\r\n", &request).await.unwrap();
+        assert_eq!(response.odd_header.as_deref(), Some("B"));
+        assert_eq!(response.header("b"), Some("2"));
     }
 }

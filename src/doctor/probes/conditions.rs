@@ -1,15 +1,15 @@
-//! Probes of conditional requests (RFC 9110, section 13), with which a client resumes a download of the same image.
+//! Checks of conditional requests (RFC 9110, section 13). Clients use them to resume the download of an unchanged
+//! image.
 
 use super::super::report::{DoctorCheck, quote_for_report};
 use super::super::wire::WireRequest;
 use super::{CheckFailure, CheckResult, ProbedImage, check_range, range_request};
 
-/// An entity tag that no image has.
+/// An entity tag that differs from the tag of every image.
 const OTHER_TAG: &str = "\"kindling-doctor-no-such-image\"";
 /// A time before the last change of any image.
 const OTHER_TIME: &str = "Thu, 01 Jan 1970 00:00:01 GMT";
 
-/// The validator of the image.
 #[derive(Debug)]
 enum ImageValidator {
     Tag(String),
@@ -17,8 +17,8 @@ enum ImageValidator {
 }
 
 pub(super) async fn probe_conditions(subject: &ProbedImage<'_>) -> Vec<(DoctorCheck, CheckResult)> {
-    let found = image_validator(subject);
-    let told = match &found {
+    let validator = image_validator(subject);
+    let result = match &validator {
         Some(ImageValidator::Tag(tag)) => Ok(format!("ETag {}", quote_for_report(tag))),
         Some(ImageValidator::Time(time)) => {
             Ok(format!("Last-Modified {}, no strong ETag", quote_for_report(time)))
@@ -26,9 +26,9 @@ pub(super) async fn probe_conditions(subject: &ProbedImage<'_>) -> Vec<(DoctorCh
         None => Err(CheckFailure::from("neither a strong ETag nor Last-Modified")),
     };
     vec![
-        (DoctorCheck::Validator, told),
-        (DoctorCheck::IfRange, check_if_range(subject, found.as_ref()).await),
-        (DoctorCheck::IfNoneMatch, check_if_none_match(subject, found.as_ref()).await),
+        (DoctorCheck::Validator, result),
+        (DoctorCheck::IfRange, check_if_range(subject, validator.as_ref()).await),
+        (DoctorCheck::IfNoneMatch, check_if_none_match(subject, validator.as_ref()).await),
     ]
 }
 
@@ -51,9 +51,7 @@ async fn check_if_range(subject: &ProbedImage<'_>, validator: Option<&ImageValid
     let answer = subject.send(&range_request(0, len).with_header("If-Range", other)).await?;
     match answer.status {
         200 => Ok("206 for the same image, 200 for another".to_owned()),
-        status => {
-            Err(CheckFailure::Fails(format!("answered with {status} instead of 200 for a changed image")))
-        }
+        status => Err(CheckFailure::Fails(format!("status is {status} instead of 200 for a changed image"))),
     }
 }
 
@@ -70,6 +68,6 @@ async fn check_if_none_match(subject: &ProbedImage<'_>, validator: Option<&Image
     };
     match subject.send(&request).await?.status {
         304 => Ok(format!("304 for {what}")),
-        status => Err(CheckFailure::Fails(format!("answered with {status} instead of 304"))),
+        status => Err(CheckFailure::Fails(format!("status is {status} instead of 304"))),
     }
 }

@@ -1,4 +1,4 @@
-//! Probes of connection handling and older HTTP versions.
+//! Checks of connection handling and of older HTTP features.
 
 use futures_util::future;
 
@@ -6,9 +6,9 @@ use super::super::report::DoctorCheck;
 use super::super::wire::WireRequest;
 use super::{CheckFailure, CheckResult, PREFIX, ProbedImage, check_range, range_request};
 
-/// Number of requests on one connection.
+/// The number of requests on one connection.
 const REQUESTS: usize = 4;
-/// The bytes of each request.
+/// The number of bytes to read per request.
 const LEN: u64 = 2048;
 
 pub(super) async fn probe_connections(subject: &ProbedImage<'_>) -> Vec<(DoctorCheck, CheckResult)> {
@@ -21,8 +21,8 @@ pub(super) async fn probe_connections(subject: &ProbedImage<'_>) -> Vec<(DoctorC
     ]
 }
 
-/// Sends a HEAD, after which an unexpected body would break the next response, and then ranges if the server supports
-/// them.
+/// Sends several requests on one connection. The first is a HEAD, because an unexpected body of its response would
+/// break the next response. The others read ranges, if the server supports them.
 async fn check_keep_alive(subject: &ProbedImage<'_>) -> CheckResult {
     let mut requests = vec![WireRequest::new("HEAD", 0)];
     let len = LEN.min(subject.size.unwrap_or_default());
@@ -30,16 +30,16 @@ async fn check_keep_alive(subject: &ProbedImage<'_>) -> CheckResult {
     for _ in 1..REQUESTS {
         requests.push(if has_ranges { range_request(0, len) } else { WireRequest::new("HEAD", 0) });
     }
-    let (answers, fault) = subject.session.exchange_all(&subject.target, &requests).await?;
-    for (request, answer) in requests.iter().zip(&answers) {
+    let (responses, fault) = subject.session.exchange_all(&subject.target, &requests).await?;
+    for (request, response) in requests.iter().zip(&responses) {
         match request.method {
-            "HEAD" if answer.status == 200 => {}
-            "HEAD" => return Err(CheckFailure::Fails(format!("answered with {}", answer.status))),
-            _ => check_range(answer, 0, len, subject.size)?,
+            "HEAD" if response.status == 200 => {}
+            "HEAD" => return Err(CheckFailure::Fails(format!("status is {}", response.status))),
+            _ => check_range(response, 0, len, subject.size)?,
         }
     }
     match fault {
-        Some(fault) => Err(CheckFailure::Fails(format!("after {} requests: {fault}", answers.len()))),
+        Some(fault) => Err(CheckFailure::Fails(format!("after {} requests: {fault}", responses.len()))),
         None => Ok(format!("{REQUESTS} requests on one connection")),
     }
 }
@@ -48,7 +48,7 @@ async fn check_concurrent_connections(subject: &ProbedImage<'_>) -> CheckResult 
     let size = subject.required_size()?;
     let len = LEN.min(size);
     let second = (size - len).min(65_536);
-    // Missing support for ranges is reported by another check.
+    // Another check reports missing support for ranges.
     if subject.read_range(second, len).await.is_err() {
         let request = WireRequest::new("GET", usize::try_from(len).unwrap_or(PREFIX));
         let (one, other) = future::join(subject.send(&request), subject.send(&request)).await;
@@ -59,7 +59,7 @@ async fn check_concurrent_connections(subject: &ProbedImage<'_>) -> CheckResult 
     }
     let (one, other) = future::join(subject.read_range(0, len), subject.read_range(second, len)).await;
     for (first, bytes) in [(0, one?), (second, other?)] {
-        if subject.known_bytes(first, len).is_some_and(|known| known != bytes) {
+        if subject.known_bytes(first, len).is_some_and(|expected| expected != bytes) {
             return Err(CheckFailure::Fails(format!("the bytes from {first} differ")));
         }
     }
@@ -68,28 +68,28 @@ async fn check_concurrent_connections(subject: &ProbedImage<'_>) -> CheckResult 
 
 async fn check_http10(subject: &ProbedImage<'_>) -> CheckResult {
     let request = WireRequest { version: "HTTP/1.0", ..WireRequest::new("GET", 1024) };
-    let answer = subject.send(&request).await?;
-    match answer.status {
-        _ if answer.is_chunked() => {
-            Err(CheckFailure::from("answered with chunks, which HTTP/1.0 does not support"))
+    let response = subject.send(&request).await?;
+    match response.status {
+        _ if response.is_chunked() => {
+            Err(CheckFailure::from("the response is chunked, which HTTP/1.0 does not support"))
         }
         200 => Ok("200".to_owned()),
-        status => Err(CheckFailure::Fails(format!("answered with {status}"))),
+        status => Err(CheckFailure::Fails(format!("status is {status}"))),
     }
 }
 
 async fn check_expect_continue(subject: &ProbedImage<'_>) -> CheckResult {
-    let answer = subject.send(&WireRequest::new("GET", 1).with_header("Expect", "100-continue")).await?;
-    match answer.status {
+    let response = subject.send(&WireRequest::new("GET", 1).with_header("Expect", "100-continue")).await?;
+    match response.status {
         200 => Ok("200".to_owned()),
-        status => Err(CheckFailure::Fails(format!("answered with {status}"))),
+        status => Err(CheckFailure::Fails(format!("status is {status}"))),
     }
 }
 
-/// Reads the beginning again and compares.
+/// Reads the start of the image again, and compares it with the first response.
 async fn check_same_bytes(subject: &ProbedImage<'_>) -> CheckResult {
-    let answer = subject.send(&WireRequest::new("GET", PREFIX)).await?;
-    let (once, again) = (&subject.whole, &answer);
+    let response = subject.send(&WireRequest::new("GET", PREFIX)).await?;
+    let (once, again) = (&subject.whole, &response);
     if again.status != once.status {
         return Err(CheckFailure::Fails(format!("{} first, then {}", once.status, again.status)));
     }

@@ -1,13 +1,13 @@
-//! Detection of the content type from the first bytes.
+//! Detects the type of a file from its first bytes.
 
 use super::super::report::{ArchiveCompression, ContentKind, DoctorCheck, quote_for_report};
 use super::{CheckFailure, CheckResult, ProbedImage};
 
-/// Offset of the first descriptor of an ISO 9660 volume: after 16 sectors.
+/// Offset of the first volume descriptor of an ISO 9660 file, after 16 sectors.
 const DESCRIPTOR: usize = 16 * 2048;
 /// Offset and length of the volume identifier.
 const VOLUME: (usize, usize) = (DESCRIPTOR + 40, 32);
-/// Offset of the El Torito boot record: the next sector.
+/// Offset of the El Torito boot record, in the next sector.
 const BOOT_RECORD: usize = 17 * 2048;
 /// Signatures of other file types, with their offsets.
 const BEGINNINGS: [(usize, &[u8], ContentKind); 10] = [
@@ -22,7 +22,7 @@ const BEGINNINGS: [(usize, &[u8], ContentKind); 10] = [
     (0, b"\xfd7zXZ\0", ContentKind::Archive { packing: ArchiveCompression::Xz }),
     (510, b"\x55\xaa", ContentKind::Disk),
 ];
-/// Media types by which UEFI recognises a boot file: those of EDK II and those of IANA.
+/// Media types by which UEFI firmware recognises a boot file: the types in EDK II and in the IANA registry.
 const UEFI_TYPES: [&str; 5] = [
     "application/efi",
     "application/vnd.efi-img",
@@ -31,10 +31,10 @@ const UEFI_TYPES: [&str; 5] = [
     "application/vnd.efi.iso",
 ];
 
-/// Returns the type of a file that begins with `bytes`.
+/// Returns the type of a file that starts with `bytes`.
 pub(super) fn content_by_signature(bytes: &[u8]) -> ContentKind {
     let has = |at: usize, part: &[u8]| bytes.get(at..).is_some_and(|rest| rest.starts_with(part));
-    // ISO first: the 32 KiB before its descriptor may hold anything, such as the signature of a kernel or disk.
+    // Check for ISO 9660 first: its first 32 KiB may contain any bytes, also the signature of a kernel or disk.
     if has(DESCRIPTOR + 1, b"CD001") {
         let (at, len) = VOLUME;
         let volume = String::from_utf8_lossy(bytes.get(at..at + len).unwrap_or_default()).into_owned();

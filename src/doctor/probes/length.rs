@@ -1,4 +1,4 @@
-//! Probes of the image's length and of HEAD.
+//! Checks of the image's length and of HEAD requests.
 
 use std::time::Duration;
 
@@ -6,23 +6,23 @@ use super::super::report::{DoctorCheck, quote_for_report};
 use super::super::wire::{BodyEnd, WireRequest, WireResponse};
 use super::{CheckFailure, CheckResult, ProbedImage};
 
-/// QEMU's default timeout.
+/// The default timeout of QEMU.
 const PROMPT: Duration = Duration::from_secs(5);
-/// Headers that must be equal for HEAD and GET.
+/// Headers that must be the same for HEAD and GET.
 const SAME: [&str; 6] =
     ["content-type", "content-encoding", "etag", "last-modified", "accept-ranges", "content-length"];
 
-/// The results of a HEAD request.
+/// The size of the image and the results of the checks of HEAD.
 pub(super) struct HeadProbe {
     pub(super) size: Option<u64>,
     pub(super) tried: Vec<(DoctorCheck, CheckResult)>,
 }
 
-/// Compares HEAD with GET.
+/// Sends a HEAD request, and compares the response with the response to GET.
 pub(super) async fn probe_head(subject: &ProbedImage<'_>) -> HeadProbe {
     let of_get = subject.whole.content_length().filter(|_| subject.whole.status == 200);
-    let (answer, has_body) = match subject.session.exchange_head(&subject.target).await {
-        Ok(told) => told,
+    let (response, has_body) = match subject.session.exchange_head(&subject.target).await {
+        Ok(result) => result,
         Err(fault) => {
             let why = fault.to_string();
             let miss = || {
@@ -37,12 +37,12 @@ pub(super) async fn probe_head(subject: &ProbedImage<'_>) -> HeadProbe {
             return HeadProbe { size: of_get, tried: tried.collect() };
         }
     };
-    let head = match answer.status {
+    let head = match response.status {
         200 if has_body => Err(CheckFailure::from("the response to HEAD has a body")),
         200 => Ok("200".to_owned()),
-        status => Err(CheckFailure::Fails(format!("answered with {status}"))),
+        status => Err(CheckFailure::Fails(format!("status is {status}"))),
     };
-    let of_head = answer.content_length().filter(|_| answer.status == 200);
+    let of_head = response.content_length().filter(|_| response.status == 200);
     let length = match (of_head, of_get) {
         (Some(head), Some(get)) if head != get => {
             Err(CheckFailure::Fails(format!("{head} bytes, but GET returns {get}")))
@@ -53,7 +53,7 @@ pub(super) async fn probe_head(subject: &ProbedImage<'_>) -> HeadProbe {
     let tried = vec![
         (DoctorCheck::Head, head),
         (DoctorCheck::HeadLength, length),
-        (DoctorCheck::HeadSame, check_same_headers(subject, &answer)),
+        (DoctorCheck::HeadSame, check_same_headers(subject, &response)),
     ];
     HeadProbe { size: of_get.or(of_head), tried }
 }
@@ -62,18 +62,18 @@ fn check_same_headers(subject: &ProbedImage<'_>, head: &WireResponse) -> CheckRe
     for name in SAME {
         let (of_head, of_get) = (head.header(name), subject.whole.header(name));
         if of_head != of_get {
-            let shown = |value: Option<&str>| value.map_or_else(|| "missing".to_owned(), quote_for_report);
-            let why = format!("{name} is {}, but for GET {}", shown(of_head), shown(of_get));
+            let quoted = |value: Option<&str>| value.map_or_else(|| "missing".to_owned(), quote_for_report);
+            let why = format!("{name} is {}, but for GET {}", quoted(of_head), quoted(of_get));
             return Err(CheckFailure::Fails(why));
         }
     }
     Ok("same headers".to_owned())
 }
 
-/// Checks that a GET returns 200, promptly and with the usual header syntax.
+/// Checks that GET returns 200 without delay, and in the usual header format.
 pub(super) fn probe_get_response(subject: &ProbedImage<'_>) -> Vec<(DoctorCheck, CheckResult)> {
     let whole = &subject.whole;
-    let answers = match whole.status {
+    let outcome = match whole.status {
         200 => Ok("200".to_owned()),
         status @ (401 | 403) => Err(CheckFailure::Fails(format!("{status}: token missing or not accepted"))),
         status => Err(CheckFailure::Fails(status.to_string())),
@@ -85,13 +85,13 @@ pub(super) fn probe_get_response(subject: &ProbedImage<'_>) -> Vec<(DoctorCheck,
         None => Ok("as usual".to_owned()),
     };
     vec![
-        (DoctorCheck::Answers, answers),
+        (DoctorCheck::Answers, outcome),
         (DoctorCheck::FirstByte, first_byte),
         (DoctorCheck::HeaderForm, form),
     ]
 }
 
-/// Checks the body of a GET: its length, framing and encoding.
+/// Checks the length, framing and encoding of the body of a GET response.
 pub(super) async fn probe_body_length(subject: &ProbedImage<'_>) -> Vec<(DoctorCheck, CheckResult)> {
     let whole = &subject.whole;
     let have = whole.body.len();
@@ -120,8 +120,8 @@ pub(super) async fn probe_body_length(subject: &ProbedImage<'_>) -> Vec<(DoctorC
     ]
 }
 
-fn check_identity_encoding(answer: &WireResponse) -> CheckResult {
-    match answer.header("content-encoding") {
+fn check_identity_encoding(response: &WireResponse) -> CheckResult {
+    match response.header("content-encoding") {
         Some(encoding) if !encoding.eq_ignore_ascii_case("identity") => {
             Err(CheckFailure::Fails(format!("Content-Encoding: {}", quote_for_report(encoding))))
         }

@@ -1,4 +1,4 @@
-//! The probes, one module for each area.
+//! The requests and checks of an examination. Each module contains the checks of one area.
 
 mod conditions;
 mod connections;
@@ -15,15 +15,15 @@ use super::session::{DoctorSession, OLDER};
 use super::target::TargetUrl;
 use super::wire::{BodyEnd, WireRequest, WireResponse};
 
-/// Bytes of the beginning that a GET without a range reads. Covers the ranges around 64 KiB that are compared with it.
+/// Number of bytes to read from the start of the image without a range. It covers the ranges around 64 KiB, which are
+/// compared with these bytes.
 const PREFIX: usize = 192 << 10;
 
-/// Why a check does not hold.
 #[derive(Debug)]
 enum CheckFailure {
-    /// The server does not meet it.
+    /// The server does not pass the check.
     Fails(String),
-    /// It could not be tested.
+    /// The check could not be run.
     Untried(String),
 }
 
@@ -47,12 +47,12 @@ impl From<&str> for CheckFailure {
 
 type CheckResult = Result<String, CheckFailure>;
 
-/// The image that the probes read.
+/// The image under examination.
 struct ProbedImage<'a> {
     session: &'a DoctorSession,
-    /// The target after redirects.
+    /// The URL after all redirects.
     target: TargetUrl,
-    /// The response to a GET without a range, with the beginning of the image.
+    /// The response to a GET without a range, with the start of the image.
     whole: WireResponse,
     size: Option<u64>,
     content: ContentKind,
@@ -63,14 +63,14 @@ impl ProbedImage<'_> {
         self.session.exchange(&self.target, request).await
     }
 
-    /// Reads a range. It must be within the image.
+    /// Reads a range, which must be inside the image.
     async fn read_range(&self, first: u64, len: u64) -> Result<Vec<u8>, CheckFailure> {
-        let answer = self.send(&range_request(first, len)).await?;
-        let judged = check_range(&answer, first, len, self.size);
-        judged.map(|()| answer.body).map_err(CheckFailure::Fails)
+        let response = self.send(&range_request(first, len)).await?;
+        let result = check_range(&response, first, len, self.size);
+        result.map(|()| response.body).map_err(CheckFailure::Fails)
     }
 
-    /// Returns bytes of the GET without a range, if it covered them.
+    /// Returns bytes from the GET without a range. Returns `None` if it did not read all of them.
     fn known_bytes(&self, first: u64, len: u64) -> Option<&[u8]> {
         let first = usize::try_from(first).ok()?;
         self.whole.body.get(first..first.checked_add(usize::try_from(len).ok()?)?)
@@ -87,41 +87,44 @@ impl ProbedImage<'_> {
 
 fn range_request(first: u64, len: u64) -> WireRequest {
     let last = first.saturating_add(len).saturating_sub(1);
-    // One byte more than expected, to detect a response that is too long.
+    // Read one byte more than expected, to detect a response that is too long.
     let limit = usize::try_from(len).unwrap_or(PREFIX).min(PREFIX).saturating_add(1);
     WireRequest::new("GET", limit).with_header("Range", format!("bytes={first}-{last}"))
 }
 
-/// Returns an error if the response is not the requested range.
-fn check_range(answer: &WireResponse, first: u64, len: u64, size: Option<u64>) -> Result<(), String> {
-    match answer.status {
+/// Returns an error if the response does not contain exactly the requested range.
+fn check_range(response: &WireResponse, first: u64, len: u64, size: Option<u64>) -> Result<(), String> {
+    match response.status {
         206 => {}
-        200 => return Err("answered with 200 and the whole file instead of 206".to_owned()),
-        status => return Err(format!("answered with {status} instead of 206")),
+        200 => return Err("status is 200 with the whole file instead of 206".to_owned()),
+        status => return Err(format!("status is {status} instead of 206")),
     }
     let last = first.saturating_add(len).saturating_sub(1);
-    let found = answer.header("content-range").unwrap_or_default();
+    let content_range = response.header("content-range").unwrap_or_default();
     let expected = match size {
         Some(size) => format!("bytes {first}-{last}/{size}"),
         None => format!("bytes {first}-{last}/"),
     };
-    let is_it = if size.is_some() { found == expected } else { found.starts_with(&expected) };
-    if !is_it {
+    let is_match =
+        if size.is_some() { content_range == expected } else { content_range.starts_with(&expected) };
+    if !is_match {
         return Err(format!(
             "Content-Range is {:?}, expected {expected:?}",
-            super::report::quote_for_report(found)
+            super::report::quote_for_report(content_range)
         ));
     }
-    check_body(answer, len)
+    check_body(response, len)
 }
 
-/// Returns an error if the body does not have `len` bytes.
-fn check_body(answer: &WireResponse, len: u64) -> Result<(), String> {
-    let have = answer.body.len();
+/// Returns an error if the body is not `len` bytes long.
+fn check_body(response: &WireResponse, len: u64) -> Result<(), String> {
+    let have = response.body.len();
     let is_all = u64::try_from(have).is_ok_and(|have| have == len);
-    match answer.content_length() {
-        Some(said) if said != len => Err(format!("Content-Length is {said}, expected {len}")),
-        _ if answer.end == BodyEnd::Short => {
+    match response.content_length() {
+        Some(content_length) if content_length != len => {
+            Err(format!("Content-Length is {content_length}, expected {len}"))
+        }
+        _ if response.end == BodyEnd::Short => {
             Err(format!("the server closed the connection after {have} of {len} bytes"))
         }
         _ if !is_all => Err(format!("the body has at least {have} bytes, expected {len}")),

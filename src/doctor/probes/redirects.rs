@@ -1,4 +1,4 @@
-//! Redirects of the URL.
+//! Follows redirects, and checks them.
 
 use super::super::fault::RequestFault;
 use super::super::report::{DoctorCheck, quote_for_report};
@@ -7,10 +7,10 @@ use super::super::target::TargetUrl;
 use super::super::wire::{WireRequest, WireResponse};
 use super::{CheckFailure, CheckResult, DoctorReport, PREFIX, ProbedImage, check_range, range_request};
 
-/// Number of redirects that are followed. Download programs give up after 10 to 50.
+/// Maximum number of redirects to follow. Download programs stop after 10 to 50.
 const MAX_REDIRECTS: usize = 10;
 
-/// Follows the redirects of a URL. Returns the last target and its response.
+/// Follows the redirects of a URL, and reports each. Returns the last URL and the response to it.
 pub(super) async fn follow_redirects(
     session: &DoctorSession,
     origin: &TargetUrl,
@@ -57,7 +57,7 @@ pub(super) async fn follow_redirects(
     end
 }
 
-/// Why following redirects failed.
+/// Why the redirects cannot be followed to their end.
 enum RedirectError {
     Fault(RequestFault),
     Redirect(String),
@@ -66,27 +66,27 @@ enum RedirectError {
 async fn walk_redirects(
     origin: &TargetUrl,
     mut ask: impl AsyncFnMut(&TargetUrl) -> Result<WireResponse, RequestFault>,
-    mut told: impl FnMut(&TargetUrl, &TargetUrl),
+    mut on_redirect: impl FnMut(&TargetUrl, &TargetUrl),
 ) -> Result<(TargetUrl, WireResponse), RedirectError> {
     let mut target = origin.clone();
     for _ in 0..=MAX_REDIRECTS {
-        let answer = ask(&target).await.map_err(RedirectError::Fault)?;
-        if !answer.is_redirect() {
-            return Ok((target, answer));
+        let response = ask(&target).await.map_err(RedirectError::Fault)?;
+        if !response.is_redirect() {
+            return Ok((target, response));
         }
-        let location = answer.header("location");
-        let location =
-            location.ok_or_else(|| RedirectError::Redirect(format!("{} without Location", answer.status)))?;
+        let location = response.header("location");
+        let location = location
+            .ok_or_else(|| RedirectError::Redirect(format!("{} without Location", response.status)))?;
         let next = target
             .join(location)
             .map_err(|error| RedirectError::Redirect(quote_for_report(&error.to_string())))?;
-        told(&target, &next);
+        on_redirect(&target, &next);
         target = next;
     }
     Err(RedirectError::Redirect(format!("more than {MAX_REDIRECTS} redirects")))
 }
 
-/// Checks the certificate of a server.
+/// Checks the certificate of a server, if the URL uses https.
 async fn check_server_certificate(
     session: &DoctorSession,
     target: &TargetUrl,
@@ -94,23 +94,23 @@ async fn check_server_certificate(
     if !target.is_https() {
         return Vec::new();
     }
-    let Ok(shown) = session.read_handshake(target, &BOTH).await else { return Vec::new() };
-    let judged = session.trusted_authorities().check_certificate(&shown, target.host());
-    judged.into_iter().map(|(check, result)| (check, result.map_err(CheckFailure::Fails))).collect()
+    let Ok(handshake) = session.read_handshake(target, &BOTH).await else { return Vec::new() };
+    let results = session.trusted_authorities().check_certificate(&handshake, target.host());
+    results.into_iter().map(|(check, result)| (check, result.map_err(CheckFailure::Fails))).collect()
 }
 
-/// Checks that a range request is redirected to the image as well.
+/// Checks that a range request is redirected to the image, too.
 pub(super) async fn check_range_redirect(subject: &ProbedImage<'_>, origin: &TargetUrl) -> CheckResult {
     let request = range_request(0, 1);
-    let reached = walk_redirects(
+    let result = walk_redirects(
         origin,
         async |target: &TargetUrl| subject.session.exchange(target, &request).await,
         |_, _| {},
     )
     .await;
-    match reached {
-        Ok((_, answer)) => {
-            check_range(&answer, 0, 1, subject.size)?;
+    match result {
+        Ok((_, response)) => {
+            check_range(&response, 0, 1, subject.size)?;
             Ok("206 at the end".to_owned())
         }
         Err(RedirectError::Fault(fault)) => Err(fault.into()),

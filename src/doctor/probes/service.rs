@@ -1,7 +1,7 @@
-//! Probe of the service URL in a discovery image.
+//! Checks the service URL in the Ignition config of a discovery image.
 //!
-//! Only a few pieces of the image are read: the directory and the Ignition area. The beginning of the image, which
-//! usually contains the directory, is already known.
+//! This reads only a few parts of the image: its directory and the Ignition area. Usually, the directory is in the
+//! bytes that were already read.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,19 +14,19 @@ use isogen::{Archive, Extent, IgnitionArea, ReadAt, Source};
 use super::super::report::{ContentKind, DoctorCheck};
 use super::{CheckFailure, CheckResult, ProbedImage};
 
-/// Maximum number of bytes of a range.
+/// Maximum number of bytes in one range request.
 const PIECE: u64 = 128 << 10;
-/// Maximum number of ranges in search of the Ignition area. Usual images need two at most.
+/// Maximum number of range requests to find the Ignition area. Typical images need at most two.
 const MAX_SEARCHES: usize = 8;
-/// Maximum length in bytes of the used part of the Ignition area. Usual discovery configs need some tens of kilobytes.
+/// Maximum length in bytes of the used part of the Ignition area. Typical discovery configs need tens of kilobytes.
 const MAX_AREA: u64 = 2 << 20;
-/// Number of zeros after which the Ignition area counts as unused.
+/// The number of zero bytes after which the rest of the Ignition area counts as unused.
 const UNUSED: usize = 4 << 10;
 const LIMITS: ArchiveLimits =
     ArchiveLimits { decoded_bytes: 64 << 20, kept_bytes: 8 << 20, members: 200_000 };
 
-/// Checks whether machines can reach the service of a discovery image. Returns `None` for other files and if the image
-/// cannot be read, which other probes report.
+/// Checks whether machines can reach the service of a discovery image. Returns `None` for other files. Also returns
+/// `None` if the image cannot be read, because other probes report that.
 pub(super) async fn probe_service(subject: &ProbedImage<'_>) -> Option<(DoctorCheck, CheckResult)> {
     if !matches!(subject.content, ContentKind::Iso { .. }) {
         return None;
@@ -42,23 +42,23 @@ pub(super) async fn probe_service(subject: &ProbedImage<'_>) -> Option<(DoctorCh
     Some((DoctorCheck::ServiceUrl, result))
 }
 
-/// Finds the Ignition area. Each attempt that needs more bytes than are known ends, and is repeated with those bytes.
+/// Finds the Ignition area. If an attempt needs missing bytes, they are read, and the attempt is repeated.
 async fn find_ignition_area(subject: &ProbedImage<'_>) -> Option<Extent> {
     let size = subject.size?;
-    let known = Arc::new(KnownBytes::default());
-    known.add(0, subject.whole.body.clone());
+    let cache = Arc::new(KnownBytes::default());
+    cache.add(0, subject.whole.body.clone());
     for _ in 0..=MAX_SEARCHES {
-        let source = Source::new(subject.target.redacted_url(), size, Arc::clone(&known));
+        let source = Source::new(subject.target.redacted_url(), size, Arc::clone(&cache));
         if let Ok(area) = IgnitionArea::find(&source) {
             return Some(area?.extent);
         }
-        let missing = known.take_missing()?;
-        known.add(missing, subject.read_range(missing, PIECE.min(size.checked_sub(missing)?)).await.ok()?);
+        let missing = cache.take_missing()?;
+        cache.add(missing, subject.read_range(missing, PIECE.min(size.checked_sub(missing)?)).await.ok()?);
     }
     None
 }
 
-/// Reads the beginning of the Ignition area, up to the zeros that fill it.
+/// Reads the Ignition area up to the zeros that fill the rest of it.
 async fn read_used_part(subject: &ProbedImage<'_>, area: Extent) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut offset = area.offset();
@@ -76,14 +76,14 @@ async fn read_used_part(subject: &ProbedImage<'_>, area: Extent) -> Option<Vec<u
     Some(bytes)
 }
 
-/// The bytes of an image that were read so far.
+/// Bytes of an image that earlier requests have read.
 #[derive(Debug, Default)]
 struct KnownBytes(Mutex<KnownPieces>);
 
 #[derive(Debug, Default)]
 struct KnownPieces {
     pieces: BTreeMap<u64, Vec<u8>>,
-    /// The offset of the last read that failed because its bytes are not known.
+    /// The offset of the last failed read, whose bytes are missing.
     missing: Option<u64>,
 }
 
@@ -99,13 +99,13 @@ impl KnownBytes {
 
 impl ReadAt for KnownBytes {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = known.pieces.range(..=offset).rev().find_map(|(start, piece)| {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = state.pieces.range(..=offset).rev().find_map(|(start, piece)| {
             let at = usize::try_from(offset.checked_sub(*start)?).ok()?;
             piece.get(at..).filter(|bytes| !bytes.is_empty())
         });
         let Some(bytes) = bytes else {
-            known.missing = Some(offset);
+            state.missing = Some(offset);
             return Err(io::ErrorKind::WouldBlock.into());
         };
         let len = bytes.len().min(buf.len());
@@ -120,13 +120,13 @@ mod tests {
 
     #[test]
     fn unknown_bytes_are_missing() {
-        let known = KnownBytes::default();
-        known.add(0, b"abcd".to_vec());
-        known.add(2, b"C".to_vec());
-        known.add(6, b"gh".to_vec());
+        let cache = KnownBytes::default();
+        cache.add(0, b"abcd".to_vec());
+        cache.add(2, b"C".to_vec());
+        cache.add(6, b"gh".to_vec());
         let read = |offset| {
             let mut buf = [0; 3];
-            let len = known.read_at(&mut buf, offset).map_err(|_| known.take_missing())?;
+            let len = cache.read_at(&mut buf, offset).map_err(|_| cache.take_missing())?;
             Ok(String::from_utf8_lossy(&buf[..len]).into_owned())
         };
         assert_eq!(read(0), Ok("abc".to_owned()));
@@ -134,6 +134,6 @@ mod tests {
         assert_eq!(read(4), Err(Some(4)));
         assert_eq!(read(6), Ok("gh".to_owned()));
         assert_eq!(read(8), Err(Some(8)));
-        assert_eq!(known.take_missing(), None);
+        assert_eq!(cache.take_missing(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Checks of the URL itself, without a request.
+//! Checks of the URL itself, without sending a request.
 
 use std::net::IpAddr;
 
@@ -6,7 +6,7 @@ use super::super::report::{DoctorCheck, quote_for_report};
 use super::super::target::TargetUrl;
 use super::{CheckFailure, CheckResult};
 
-/// Longest URL that all BMC firmware accepts.
+/// Maximum length of a URL that all BMC firmware accepts.
 const MAX_SHORT: usize = 255;
 
 pub(super) fn probe_url(target: &TargetUrl) -> Vec<(DoctorCheck, CheckResult)> {
@@ -69,7 +69,7 @@ pub(super) fn probe_url(target: &TargetUrl) -> Vec<(DoctorCheck, CheckResult)> {
     ]
 }
 
-/// Returns whether a query has a parameter with a usual name of secrets, or a JWT.
+/// Returns `true` if a query contains a parameter that is usually secret, or a JWT.
 fn has_secret(query: &str) -> bool {
     let names = ["api_key", "image_token", "token", "access_token", "sig", "signature", "x-amz-signature"];
     query.split('&').any(|parameter| {
