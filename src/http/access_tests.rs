@@ -1,5 +1,6 @@
-//! Sends every kind of token to every registered route, with the token's own, neighbouring and foreign resources, and
-//! compares the result with the access that the route declares.
+//! Tests the access rules of every route. Each kind of token is sent to each registered route, with resources of the
+//! token, resources of the same cluster, and foreign resources. The result must match the access that the route
+//! declares.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,8 +31,8 @@ const API: &str = "/api/assisted-install/v2";
 const IMAGES: &str = r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "418.94", "url": "http://127.0.0.1:9/x.iso"}]"#;
 const RELEASES: &str = r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "4.18.3", "url": "quay.io/openshift-release-dev/ocp-release:4.18.3-x86_64"}]"#;
 
-/// A service with these resources. `own` and `neighbour` belong to `cluster`. `late` does not, but one of its hosts was
-/// bound to `cluster` after all tokens were made.
+/// A service with infra-envs in two clusters. `own` and `neighbour` belong to `cluster`. `late` belongs to no cluster,
+/// but one of its hosts was bound to `cluster` after all tokens were created. `foreign` belongs to `foreign_cluster`.
 pub(super) struct AccessSite {
     app: Router,
     pub(super) table: Vec<RouteAccess>,
@@ -46,25 +47,26 @@ pub(super) struct AccessSite {
     _directory: TempDir,
 }
 
-/// The host that exists in `own`, `neighbour`, `late` (bound there) and `foreign`. `late` also has the host `UNBOUND`.
+/// This host id exists in `own`, `neighbour`, `late` (where the host is bound) and `foreign`. `late` also has the host
+/// `UNBOUND`.
 const HOST: &str = "6ba7b810-9dad-11d1-80b4-00c04fd430c8";
 const UNBOUND: &str = "6ba7b811-9dad-11d1-80b4-00c04fd430c8";
 /// A host that exists only in `foreign`.
 const FOREIGN_HOST: &str = "6ba7b812-9dad-11d1-80b4-00c04fd430c8";
 
-/// The token of a request.
+/// The token in a request. The kind selects the header or parameter that carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestToken {
     None,
-    /// The token of a user, in the header or parameter for tokens of a kind. `Ticket` is the same for a ticket.
+    /// The token of a user.
     User(AuthKind),
     Ticket(AuthKind),
-    /// The token of `own`, in the header or parameter for tokens of a kind. `Cluster` is the same for `cluster`.
+    /// The token of `own`.
     InfraEnv(AuthKind),
     Cluster(AuthKind),
 }
 
-/// The token of a user, in its header.
+/// The token of a user, in the header for user tokens.
 const USER: RequestToken = RequestToken::User(AuthKind::User);
 
 impl RequestToken {
@@ -82,7 +84,7 @@ impl RequestToken {
 /// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AccessOutcome {
-    /// The operation began.
+    /// The handler of the operation was called.
     Allowed,
     Unauthenticated,
     OutOfScope,
@@ -140,7 +142,7 @@ impl AccessSite {
                 self.send_as_agent(infra_env, &path, &json!({"host_id": host}), 201).await;
             }
         }
-        // A host can be bound only after its inventory report.
+        // A host can be bound only after it has sent its inventory report.
         let reply = json!({
             "step_type": "inventory", "step_id": "inventory-1", "exit_code": 0, "output": inventory_report().to_string(), "error": "",
         });
@@ -168,8 +170,8 @@ impl AccessSite {
         if what == "infra-envs" {
             body.as_object_mut().unwrap().remove("base_dns_domain");
         }
-        let made = self.send_as_user(&format!("{API}/{what}"), &body, 201).await;
-        made["id"].as_str().unwrap().to_owned()
+        let resource = self.send_as_user(&format!("{API}/{what}"), &body, 201).await;
+        resource["id"].as_str().unwrap().to_owned()
     }
 
     async fn send_as_user(&self, path: &str, body: &Value, expected: u16) -> Value {
@@ -198,7 +200,7 @@ impl AccessSite {
         self.keys.cluster_token(cluster).unwrap().reveal().to_owned()
     }
 
-    /// Returns the status and body of the response to a request with a token.
+    /// Sends a request with a token. Returns the status and the body of the response.
     async fn send_with_token(&self, probe: &RequestProbe, token: RequestToken) -> (u16, String) {
         let (kind, text) = match token {
             RequestToken::None => (None, String::new()),
@@ -221,7 +223,7 @@ impl AccessSite {
             Some(kind) => request = request.header(kind.place(), &text),
             None => {}
         }
-        // No route reads ids from headers.
+        // No route may read ids from headers.
         for name in ["infra_env_id", "cluster_id", "host_id"] {
             request = request.header(name, &self.own);
         }
@@ -232,13 +234,13 @@ impl AccessSite {
         let status = response.status().as_u16();
         let is_stream =
             response.headers().get(header::CONTENT_TYPE).is_some_and(|it| it == "text/event-stream");
-        // A stream of events has no end.
+        // Do not read a stream of events, because it has no end.
         let body =
             if is_stream { Bytes::new() } else { to_bytes(response.into_body(), 1 << 24).await.unwrap() };
         (status, String::from_utf8_lossy(&body).into_owned())
     }
 
-    /// Sends a request with a token, and returns the result.
+    /// Sends a request with a token, and classifies the response.
     async fn send_probe(&self, probe: &RequestProbe, token: RequestToken) -> AccessOutcome {
         let (status, body) = self.send_with_token(probe, token).await;
         assert!(![405, 500].contains(&status), "{probe:?} with {token:?}: {status} {body}");
@@ -250,7 +252,7 @@ impl AccessSite {
         }
     }
 
-    /// Returns the requests to try on a route, each with the tokens that give access to its resources.
+    /// Returns the requests to try on a route. For each, the flags show which tokens have access to its resources.
     fn probes_for_route(&self, route: &RouteAccess) -> Vec<(RequestProbe, GrantedByToken)> {
         let Self { cluster, foreign_cluster, own, neighbour, late, foreign, .. } = self;
         let new = |ids: &[(&str, &str)]| RequestProbe::new(route, ids);
@@ -303,7 +305,7 @@ impl AccessSite {
                     (of(cluster, late, HOST), [false, true, false, true]),
                     (of(cluster, late, UNBOUND), [false; 4]),
                     (of(cluster, foreign, FOREIGN_HOST), [false; 4]),
-                    // The operation finds no such host.
+                    // The operation does not find this host.
                     (of(cluster, own, FOREIGN_HOST), [false, true, false, true]),
                     (new(&[("cluster_id", cluster), ("infra_env_id", foreign)]), [false; 4]),
                     (of(foreign_cluster, own, HOST), [false; 4]),
@@ -358,7 +360,7 @@ impl AccessSite {
     }
 }
 
-/// The inventory report of a host that meets all requirements.
+/// Returns the inventory report of a host that meets all requirements.
 fn inventory_report() -> Value {
     json!({
         "hostname": "late",
@@ -382,11 +384,11 @@ fn event_body(ids: Value) -> String {
     event.to_string()
 }
 
-/// Whether each of these tokens gives access to all resources of a request: of `own` in a URL, of `own` in an agent's
-/// header, of `cluster` in a URL, of `cluster` in an agent's header.
+/// Whether each of these tokens has access to all resources of a request: the token of `own` in the URL, the same in an
+/// agent's header, the token of `cluster` in the URL, and the same in an agent's header.
 type GrantedByToken = [bool; 4];
 
-/// A request without its token.
+/// A request to which a token is added.
 #[derive(Clone, Debug)]
 struct RequestProbe {
     method: Method,
@@ -396,7 +398,7 @@ struct RequestProbe {
 }
 
 impl RequestProbe {
-    /// Creates a request to a route, with ids in its path or query.
+    /// Creates a request to a route, with these ids in its path or query.
     fn new(route: &RouteAccess, ids: &[(&str, &str)]) -> Self {
         const OTHERS: [(&str, &str); 10] = [
             ("openshift_version", "4.18"),
@@ -430,7 +432,6 @@ impl RequestProbe {
         Self { method: route.method.clone(), path, query, body: "{}".to_owned() }
     }
 
-    /// Adds a query parameter.
     fn with_query(mut self, name: &str, value: &str) -> Self {
         self.query.push(format!("{name}={value}"));
         self
@@ -442,7 +443,7 @@ fn expected_outcome(route: &RouteAccess, reached: GrantedByToken, token: Request
     let [infra_env_url, infra_env_agent, cluster_url, cluster_agent] = reached;
     let (kind, is_reached) = match token {
         _ if route.tokens.is_empty() && route.ids.is_empty() => return AccessOutcome::Allowed,
-        // The path itself may contain a valid token.
+        // The token in the path may be valid.
         _ if route.ids.contains(&IdSource::PathToken("token", AuthKind::Url)) => {
             return AccessOutcome::Allowed;
         }
@@ -454,7 +455,7 @@ fn expected_outcome(route: &RouteAccess, reached: GrantedByToken, token: Request
         RequestToken::InfraEnv(kind @ AuthKind::Agent) => (kind, infra_env_agent),
         RequestToken::Cluster(kind @ AuthKind::Url) => (kind, cluster_url),
         RequestToken::Cluster(kind @ AuthKind::Agent) => (kind, cluster_agent),
-        // Under this policy, no other header or parameter accepts these tokens.
+        // Under this policy, no other header or parameter accepts the token.
         RequestToken::User(_)
         | RequestToken::Ticket(_)
         | RequestToken::InfraEnv(_)
@@ -464,19 +465,19 @@ fn expected_outcome(route: &RouteAccess, reached: GrantedByToken, token: Request
     };
     match (route.tokens.contains(&kind), is_reached) {
         (true, true) => AccessOutcome::Allowed,
-        // For images, the response is 401, so that it does not reveal whether a foreign infra-env exists.
+        // For images, the response is 401. It must not reveal whether a foreign infra-env exists.
         (true, false) if serves_images(route) => AccessOutcome::Unauthenticated,
         (true, false) => AccessOutcome::OutOfScope,
         (false, _) => AccessOutcome::Unauthenticated,
     }
 }
 
-/// Returns whether a route serves images. No cluster token gives access to images.
+/// Returns `true` if a route serves images. Tokens of clusters have no access to images.
 fn serves_images(route: &RouteAccess) -> bool {
     !route.path.starts_with("/api/")
 }
 
-/// Returns query parameters that this route does not read as ids.
+/// Returns query parameters with ids that the route does not declare, so it must ignore them.
 fn undeclared_id_parameters(site: &AccessSite, route: &RouteAccess) -> Vec<String> {
     let declared: Vec<_> = route.ids.iter().map(IdSource::parameter_name).collect();
     let all = [
@@ -498,25 +499,25 @@ fn undeclared_id_parameters(site: &AccessSite, route: &RouteAccess) -> Vec<Strin
 
 async fn check_routes_with_tokens(tokens: &[RequestToken]) {
     let site = AccessSite::new().await;
-    let mut asked = 0;
+    let mut count = 0;
     for route in &site.table {
         for (probe, reached) in site.probes_for_route(route) {
             for token in tokens {
                 let expected = expected_outcome(route, reached, *token);
-                let found = site.send_probe(&probe, *token).await;
-                assert_eq!(found, expected, "{route} {probe:?} with {token:?}");
+                let outcome = site.send_probe(&probe, *token).await;
+                assert_eq!(outcome, expected, "{route} {probe:?} with {token:?}");
                 for more in undeclared_id_parameters(&site, route) {
                     let mut probe = probe.clone();
                     probe.query.push(more);
-                    let found = site.send_probe(&probe, *token).await;
-                    assert_eq!(found, expected, "{route} {probe:?} with {token:?}");
-                    asked += 1;
+                    let outcome = site.send_probe(&probe, *token).await;
+                    assert_eq!(outcome, expected, "{route} {probe:?} with {token:?}");
+                    count += 1;
                 }
-                asked += 1;
+                count += 1;
             }
         }
     }
-    println!("{asked} requests on {} routes", site.table.len());
+    println!("{count} requests on {} routes", site.table.len());
     assert!(site.table.len() > 100, "{}", site.table.len());
 }
 
@@ -533,7 +534,7 @@ async fn other_tokens_have_the_access_that_routes_declare() {
     check_routes_with_tokens(&tokens).await;
 }
 
-/// Returns requests to a route, each with one id that is not a UUID.
+/// Returns requests to a route in which one id is not a UUID.
 fn probes_with_invalid_ids(route: &RouteAccess) -> Vec<RequestProbe> {
     let in_path = |id: &&IdSource| matches!(id, IdSource::Path(_));
     let declared = route.ids.iter().filter(|id| in_path(id) || matches!(id, IdSource::Query(_)));
@@ -550,7 +551,7 @@ fn probes_with_invalid_ids(route: &RouteAccess) -> Vec<RequestProbe> {
 #[tokio::test]
 async fn rejects_ids_that_are_not_uuids() {
     let site = AccessSite::new().await;
-    let mut asked = 0;
+    let mut count = 0;
     for route in site.table.iter().filter(|route| route.path.starts_with("/api/")) {
         let tokens: Vec<_> = route.tokens.iter().filter_map(|kind| accepted_token(*kind)).collect();
         let probes = probes_with_invalid_ids(route);
@@ -559,13 +560,13 @@ async fn rejects_ids_that_are_not_uuids() {
             let (status, body) = site.send_with_token(probe, token).await;
             assert_eq!(status, 400, "{route} {probe:?} {token:?}: {body}");
             assert!(body.contains("must be of type uuid"), "{route} {probe:?}: {body}");
-            asked += 1;
+            count += 1;
         }
     }
-    assert!(asked > 100, "{asked}");
+    assert!(count > 100, "{count}");
 }
 
-/// Returns a token that this policy accepts in the header or parameter for tokens of a kind.
+/// Returns a token that this policy accepts in the header or parameter for this kind of token.
 fn accepted_token(kind: AuthKind) -> Option<RequestToken> {
     match kind {
         AuthKind::User => Some(USER),
@@ -574,7 +575,7 @@ fn accepted_token(kind: AuthKind) -> Option<RequestToken> {
     }
 }
 
-/// The path parameters that are neither ids nor tokens.
+/// Path parameters that are neither ids nor tokens.
 const OTHER_PARAMETERS: [&str; 9] = [
     "architecture",
     "cpu_architecture",
@@ -587,13 +588,13 @@ const OTHER_PARAMETERS: [&str; 9] = [
     "version",
 ];
 
-/// A route declares exactly the path parameters that are ids of resources or tokens.
+/// A route must declare every path parameter with the id of a resource or with a token.
 #[tokio::test]
 async fn routes_declare_the_ids_in_their_paths() {
     let site = AccessSite::new().await;
     for route in &site.table {
         for name in route.path.split('{').skip(1).map(|part| part.split_once('}').unwrap().0) {
-            // The id of a bundle of operators is the same in all services.
+            // The id of an operator bundle is the same in all services.
             let is_no_id =
                 OTHER_PARAMETERS.contains(&name) || route.path.ends_with("/operators/bundles/{id}");
             let is_declared = route.ids.iter().any(|id| match id {
@@ -605,10 +606,10 @@ async fn routes_declare_the_ids_in_their_paths() {
     }
 }
 
-/// Returns the paths of a router, from axum's debug output.
+/// Extracts the paths of a router from its debug output.
 fn registered_paths<S>(router: &Router<S>) -> BTreeSet<String> {
-    let shown = format!("{router:?}");
-    let (_, paths) = shown.split_once("paths: {").unwrap();
+    let output = format!("{router:?}");
+    let (_, paths) = output.split_once("paths: {").unwrap();
     let (paths, _) = paths.split_once("} }").unwrap();
     let texts = paths.split('"').skip(1).step_by(2);
     texts.filter(|path| !path.contains("__private__")).map(str::to_owned).collect()
@@ -635,7 +636,7 @@ async fn every_registered_route_is_in_the_table() {
     assert_eq!(registered_paths(&router), table_paths(&table));
 }
 
-/// `UPDATE_GOLDEN=1` writes the table.
+/// `UPDATE_GOLDEN=1` updates the table.
 #[tokio::test]
 async fn documentation_has_the_route_table() {
     const MARK: &str =
@@ -656,7 +657,7 @@ async fn documentation_has_the_route_table() {
     }
 }
 
-/// A separate test, because user tokens delete resources.
+/// User tokens delete resources, so they have a separate test.
 #[tokio::test]
 async fn user_tokens_grant_access_to_everything() {
     check_routes_with_tokens(&[USER]).await;

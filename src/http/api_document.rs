@@ -1,4 +1,4 @@
-//! The OpenAPI document: the operations of the inventory, and the routes outside of its API.
+//! The OpenAPI document of the service: the operations of the inventory, and the routes outside of its API.
 
 use utoipa::openapi::path::{HttpMethod, OperationBuilder, PathItem, PathsBuilder};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
@@ -6,7 +6,7 @@ use utoipa::openapi::{ContentBuilder, OpenApi, OpenApiBuilder, ResponseBuilder, 
 
 use super::{health, images, network_files};
 
-/// Path, id, summary, and media type of each route that is made of a static document.
+/// Path, operation id, summary, and media type of each route that serves a static document.
 const STATIC: [(&str, &str, &str, &str); 5] = [
     ("/", "GetPage", "Returns the page for browsers", "text/html"),
     ("/docs", "GetApiDocs", "Returns the page that shows this document", "text/html"),
@@ -22,7 +22,7 @@ pub fn openapi() -> OpenApi {
     inventory::api::openapi([network_files::operation()], outside_of_api())
 }
 
-/// Returns the description of the routes that do not have the path prefix of the API.
+/// Returns the description of all routes without the path prefix of the API.
 pub(super) fn outside_of_api() -> OpenApi {
     let mut document = images::document().merge_from(health::document()).merge_from(static_documents());
     for item in document.paths.paths.values_mut() {
@@ -38,13 +38,16 @@ fn static_documents() -> OpenApi {
             _ => Type::Object,
         };
         let content = ContentBuilder::new().schema(Some(ObjectBuilder::new().schema_type(schema))).build();
-        let found = ResponseBuilder::new().description("The document.").content(media_type, content).build();
+        let response = ResponseBuilder::new()
+            .description("The document of this path.")
+            .content(media_type, content)
+            .build();
         let operation = OperationBuilder::new()
             .tag("service")
             .operation_id(Some(id))
             .summary(Some(summary))
             .securities(Some([]))
-            .response("200", found)
+            .response("200", response)
             .build();
         paths.path(path, PathItem::new(HttpMethod::Get, operation))
     });
@@ -61,12 +64,12 @@ mod tests {
     use crate::http::access_tests::AccessSite;
     use inventory::api::auth::RouteAccess;
 
-    /// Returns `true` for a file that a page loads: no client requests it on its own.
+    /// Returns `true` for a file that only the service's own pages load.
     fn is_part_of_page(route: &RouteAccess) -> bool {
         [".css", ".js", ".svg"].iter().any(|end| route.path.ends_with(end))
     }
 
-    /// Returns the security of each operation by method and full path.
+    /// Returns the security requirements of each operation, by method and full path.
     fn documented_operations(document: &Value) -> BTreeMap<String, Value> {
         let mut operations = BTreeMap::new();
         for (path, item) in document["paths"].as_object().unwrap() {
@@ -80,7 +83,7 @@ mod tests {
         operations
     }
 
-    /// Returns the headers, parameters and path parameters that carry tokens for a route.
+    /// Returns the security requirements that a route must have: the headers and parameters for its tokens.
     fn expected_security(document: &Value, route: &RouteAccess) -> Vec<Value> {
         let schemes = document["components"]["securitySchemes"].as_object().unwrap();
         let scheme = |place: &str| schemes.iter().find(|(_, scheme)| scheme["name"] == place).unwrap().0;

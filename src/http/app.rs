@@ -1,4 +1,4 @@
-//! The router of the server: the API, the images, and the layers that all requests pass through.
+//! The router of the server: the API, the images, and the layers around all requests.
 
 use std::any::Any;
 
@@ -28,16 +28,16 @@ use inventory::Inventory;
 use inventory::api::ApiError;
 use inventory::api::auth::GuardedRouter;
 
-/// The shortest response that is worth compressing: one that does not fit into a packet.
+/// Minimum length of a response to compress. A shorter one fits into one packet.
 const MIN_COMPRESSED: u64 = 1400;
-/// The level of gzip. A list of 1,000 hosts with long reports is 27 % shorter than at level 1, for 1.4 times the CPU
-/// time of compression; level 3 would save another 9 %, for 1.2 times.
+/// The level of gzip. Compared to level 1, a list of 1,000 hosts with long reports is 27 % shorter, and compression
+/// takes 1.4 times the CPU time. Level 3 would save another 9 %, for another 1.2 times.
 const GZIP_LEVEL: CompressionLevel = CompressionLevel::Precise(2);
 
-/// Returns the API of an inventory, its images if they are served, its health, and the pages for browsers.
+/// Returns the API of an inventory, with images (if any), health endpoints, and pages for browsers.
 ///
-/// All requests get an id and a log line, compressed responses for clients that accept them, CORS for the allowed
-/// origins, and a response even if a handler panics.
+/// Each request gets an id and a log line. Responses are compressed for clients that accept gzip, and pages of the
+/// allowed origins may call the API (CORS). A panic in a handler results in an error response.
 pub fn app(inventory: &Inventory, images: Option<&ImageServer>) -> App {
     if let Some(images) = images {
         images.metrics().add_inventory(inventory);
@@ -46,7 +46,7 @@ pub fn app(inventory: &Inventory, images: Option<&ImageServer>) -> App {
     with_common_layers(routes, cors::api_cors_layer(&inventory.settings().allowed_origins), images)
 }
 
-/// Returns all routes of [`app`] with the access to each of them.
+/// Returns all routes of [`app`] with their access rules.
 pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> GuardedRouter {
     let compression = CompressionLayer::new()
         .gzip(true)
@@ -61,12 +61,12 @@ pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> Gua
     let documents = health::routes(inventory, images).merge(for_browsers);
     let streams = from_fn_with_state(OpenStreams::default(), limit_event_streams);
     let documents = documents.layer((streams, from_fn(negotiate_gzip), compression));
-    // Image responses bypass the layers that inspect responses.
+    // Image responses bypass these layers, which inspect the response.
     images.map_or_else(GuardedRouter::new, ImageServer::guarded_router).merge(documents)
 }
 
-/// Returns the images without an inventory, their health, and the layers that all requests pass through. It has no page
-/// for browsers, because the page shows an inventory. Pages of the allowed origins may download images.
+/// Returns the images of a server without an inventory, with health endpoints. There is no page for browsers, because
+/// it would show an inventory. Pages of the allowed origins may download images.
 pub fn image_app(images: &ImageServer, allowed_origins: &[String]) -> App {
     let routes = images.guarded_router().merge(health::image_routes(images)).refuse_unknown_paths();
     with_common_layers(routes.into_parts().0, cors::image_cors_layer(allowed_origins), Some(images))
@@ -78,17 +78,17 @@ fn with_common_layers(app: Router, cors: Option<CorsLayer>, images: Option<&Imag
     let app = app.layer((from_fn(plain_http_allowlist), option_layer(cors), catch));
     let metrics = images.map(|images| images.metrics().clone()).unwrap_or_default();
     let log = from_fn_with_state(RequestLog::new(metrics), log_request);
-    // The log layer is around the router: layers of routes are cloned for each request.
+    // Put the log layer around the router, because layers of routes are cloned for each request.
     App::new(images, log.layer(app), varies)
 }
 
-/// Shows the compression layer only what it supports: gzip, or no header. A client that accepts neither gzip nor plain
-/// responses gets a plain one, because an operation that is done cannot be refused. The response to HEAD has a length
-/// only if that to GET has one.
+/// Changes the request so that the compression layer compresses with gzip or not at all. A client that accepts neither
+/// gzip nor plain responses gets a plain one, because the operation was already performed. The response to HEAD has a
+/// length only if the response to GET has one.
 async fn negotiate_gzip(mut request: Request, next: Next) -> Response {
     let accepts_gzip = request.headers().get_all(header::ACCEPT_ENCODING).iter().any(accepts_gzip);
     let is_head = request.method() == Method::HEAD;
-    // The body of a response to HEAD is not sent, so it is not compressed.
+    // Do not compress the response to HEAD, because its body is not sent.
     if !accepts_gzip || is_head {
         request.headers_mut().remove(header::ACCEPT_ENCODING);
     }
@@ -124,23 +124,23 @@ fn is_zero_quality(quality: &str) -> bool {
     quality.parse().is_ok_and(|quality: f32| quality <= 0.0)
 }
 
-/// Returns the length of the response body to GET, if the response to HEAD has it. A long list has none.
+/// Returns the length of a GET response, if the HEAD response has it. A long list has no length.
 fn response_len(response: &Response) -> Option<u64> {
     let header = response.headers().get(header::CONTENT_LENGTH);
     let header = header.and_then(|len| len.to_str().ok()?.parse().ok());
-    // A length of 0 means that the body was removed already: no JSON document is empty.
+    // A length of 0 means that the body was already removed, because no JSON document is empty.
     header.or_else(|| response.body().size_hint().exact().filter(|len| *len > 0))
 }
 
-/// Returns `true` if a response may be compressed. Files are sent unchanged: most are compressed already, and a client
-/// that downloads one needs its length.
+/// Returns `true` if a response may be compressed. Files are never compressed here: most of them already are, and
+/// clients that download a file need its length.
 fn is_compressible(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
     let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     media_type.is_some_and(|media_type| media_type.starts_with("application/json"))
         && !headers.contains_key(header::CONTENT_DISPOSITION)
 }
 
-/// Returns the response to a request whose handler panicked. The cause is logged and not sent.
+/// Returns the error response after a panic in a handler. The cause is only logged.
 fn panic_response(cause: &(dyn Any + Send)) -> Response<Body> {
     let text = cause.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("unknown");

@@ -1,4 +1,4 @@
-//! A shortcut past the routes for image requests that were answered a moment ago.
+//! The application of a server, with a shortcut for repeated image requests that bypasses the routes.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -17,13 +17,12 @@ use super::controllers::Controllers;
 use super::images::{CountedBody, ImageServer, Requester};
 use super::metrics::RequestArea;
 
-/// The application that answers the requests of a server: routes, and a shortcut past them for images. Clones share the
-/// state.
+/// The application that a server runs: its routes, and a shortcut for repeated image requests. Clones share the state.
 #[derive(Clone, Debug)]
 pub struct App {
     images: Option<ImageServer>,
     routes: BoxCloneSyncService<Request<Body>, Response<Body>, Infallible>,
-    /// The `Vary` value of responses if pages of other origins may fetch images.
+    /// The `Vary` header for responses. Present if pages of other origins may download images.
     varies: Option<HeaderValue>,
 }
 
@@ -37,62 +36,62 @@ impl App {
         Self { images: images.cloned(), routes: BoxCloneSyncService::new(routes), varies }
     }
 
-    /// Exports the validity of the server's certificate with the metrics.
+    /// Adds the validity of the server's certificate to the metrics.
     pub fn export_certificate(&self, certificate: &Certificate) {
         if let Some(images) = &self.images {
             images.metrics().add_certificate(certificate);
         }
     }
 
-    /// Shows controllers of custom resources in the metrics and in the health.
+    /// Adds the controllers of custom resources to the metrics and to the health report.
     pub fn export_controllers(&self, controllers: Box<dyn Controllers>) {
         if let Some(images) = &self.images {
             images.metrics().add_controllers(controllers);
         }
     }
 
-    /// Returns the response of the routes.
+    /// Returns the response of the routes, which handle the request from scratch.
     pub(super) async fn answer(mut self, request: Request<Body>) -> Response<Body> {
         let Ok(mut response) = self.routes.call(request).await;
         if response.status() == StatusCode::NO_CONTENT {
-            // The routes set the length of every body, but a 204 response must not have one (RFC 9110, 8.6).
+            // The routes add a length to every body, but a 204 response must not have one (RFC 9110, 8.6).
             response.headers_mut().remove(header::CONTENT_LENGTH);
         }
         response
     }
 
-    /// Returns the response to a request that was also answered a moment ago, without waiting.
+    /// Returns the response to an image request if its URL was requested a moment ago. This never waits.
     pub(super) fn cached_response<B>(
         &self,
         request: &Request<B>,
         requester: &Requester,
     ) -> Option<Response<Body>> {
         let images = self.images.as_ref()?;
-        let begun = Instant::now();
-        let mut response = images.cached_response(request, requester, begun)?;
+        let start = Instant::now();
+        let mut response = images.cached_response(request, requester, start)?;
         if let Some(varies) = &self.varies {
             response.headers_mut().append(header::VARY, varies.clone());
         }
-        images.metrics().count_response(RequestArea::Images, response.status(), begun.elapsed());
+        images.metrics().count_response(RequestArea::Images, response.status(), start.elapsed());
         Some(response)
     }
 
-    /// Returns the body for a current request that has only a URL and a `Range`, if it was also answered a moment ago.
-    /// Appends the response head, as it is sent, to `head`.
+    /// Returns the body for one range of an image if its URL was requested a moment ago, and appends the response head
+    /// to `head`. The request must contain only a URL and a `Range` header. `start` must be the current time.
     pub(super) fn cached_range(
         &self,
         range: (&str, &[u8]),
-        (requester, begun): (&Requester, Instant),
+        (requester, start): (&Requester, Instant),
         head: (&DateHeader, &mut Vec<u8>),
     ) -> Option<CountedBody> {
         let images = self.images.as_ref().filter(|_| self.varies.is_none())?;
-        let body = images.cached_range(range, requester, begun, head)?;
-        images.metrics().count_response(RequestArea::Images, StatusCode::PARTIAL_CONTENT, begun.elapsed());
+        let body = images.cached_range(range, requester, start, head)?;
+        images.metrics().count_response(RequestArea::Images, StatusCode::PARTIAL_CONTENT, start.elapsed());
         Some(body)
     }
 }
 
-/// For other HTTP servers. Bytes are read into buffers, because such a server may look at them.
+/// Runs the application in other HTTP servers. Images are read into buffers, because such a server may read the bytes.
 impl<B> Service<Request<B>> for App
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,

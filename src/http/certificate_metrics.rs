@@ -1,4 +1,4 @@
-//! The validity of the server's certificate, as metrics.
+//! Metrics for the validity of the server's certificate.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -10,12 +10,12 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use super::listener::Certificate;
 
-/// Exports the validity of a certificate. Clones are the same collector. It exports nothing before it has a certificate.
+/// Exports the validity of a certificate. Exports nothing until a certificate is set. Clones share the certificate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CertificateCollector(Arc<OnceLock<Certificate>>);
 
 impl CertificateCollector {
-    /// Sets the certificate, unless the collector already has one. A server has one certificate, which may be reloaded.
+    /// Sets the certificate. Later calls have no effect, because a server has one certificate, which it may reload.
     pub(super) fn set(&self, certificate: &Certificate) {
         self.0.get_or_init(|| certificate.clone());
     }

@@ -1,4 +1,4 @@
-//! Controllers of custom resources in the process of the server, as `/metrics` and `/health` show them.
+//! The interface to controllers of custom resources in this process, for `/metrics` and `/health`.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -18,23 +18,23 @@ pub struct ControllerHealth {
     pub synced: bool,
 }
 
-/// Controllers whose metrics and health a server shows.
+/// Controllers with metrics and a health report.
 pub trait Controllers: Collector {
-    /// Returns their health.
+    /// Returns the current health, for `/health`.
     fn health(&self) -> ControllerHealth;
 }
 
-/// The controllers of a server. Clones share them. Without controllers, it exports nothing.
+/// The controllers of a server. Exports nothing until controllers are set. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ControllerCollector(Arc<OnceLock<Box<dyn Controllers>>>);
 
 impl ControllerCollector {
-    /// Sets the controllers, unless the collector already has some. A process runs them once.
+    /// Sets the controllers. Later calls have no effect, because a process runs controllers only once.
     pub(super) fn set(&self, controllers: Box<dyn Controllers>) {
         self.0.get_or_init(|| controllers);
     }
 
-    /// Returns the health of the controllers. Returns `None` if the process runs none.
+    /// Returns the health of the controllers. Returns `None` if this process runs none.
     pub(super) fn health(&self) -> Option<ControllerHealth> {
         self.0.get().map(|controllers| controllers.health())
     }

@@ -1,18 +1,18 @@
-//! CORS: pages of other origins that may call the API.
+//! CORS: allows pages of other origins to call the API.
 
 use std::time::Duration;
 
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use tower_http::cors::{AllowOrigin, CorsLayer};
 
-/// The time for which a browser may cache the response to a preflight request.
+/// How long a browser may cache the response to a preflight request.
 const MAX_AGE: Duration = Duration::from_secs(600);
 
-/// The `Vary` value of responses if pages of other origins are allowed. It is the same as that of the CORS layer.
+/// The `Vary` header for responses if pages of other origins are allowed. The CORS layer sets the same value.
 pub(super) const VARIES: HeaderValue =
     HeaderValue::from_static("origin, access-control-request-method, access-control-request-headers");
 
-/// The response headers with the counts of a list of events.
+/// Response headers that contain the counts of a list of events.
 const EVENT_COUNTS: [HeaderName; 5] = [
     HeaderName::from_static("severity-count-info"),
     HeaderName::from_static("severity-count-warning"),
@@ -21,7 +21,7 @@ const EVENT_COUNTS: [HeaderName; 5] = [
     HeaderName::from_static("event-count"),
 ];
 
-/// Returns the CORS layer that lets pages of these origins call the API, or `None` if there are no origins.
+/// Returns the CORS layer that allows pages of these origins to call the API. Returns `None` if there are no origins.
 pub(super) fn api_cors_layer(origins: &[String]) -> Option<CorsLayer> {
     let methods = [
         Method::DELETE,
@@ -40,7 +40,8 @@ pub(super) fn api_cors_layer(origins: &[String]) -> Option<CorsLayer> {
     )
 }
 
-/// Returns the CORS layer that lets pages of these origins download images, or `None` if there are no origins.
+/// Returns the CORS layer that allows pages of these origins to download images. Returns `None` if there are no
+/// origins.
 pub(super) fn image_cors_layer(origins: &[String]) -> Option<CorsLayer> {
     Some(cors_layer(origins)?.allow_methods([Method::GET, Method::HEAD]).allow_headers(allowed_headers(&[])))
 }
@@ -61,7 +62,8 @@ fn cors_layer(origins: &[String]) -> Option<CorsLayer> {
     Some(CorsLayer::new().allow_origin(origin).max_age(MAX_AGE))
 }
 
-/// Returns whether an origin or a host matches a pattern, in which the first `*` matches any text. Case is ignored.
+/// Returns `true` if an origin or a host matches a pattern, ignoring case. The first `*` in the pattern matches any
+/// text.
 pub(super) fn matches_pattern(pattern: &str, origin: &str) -> bool {
     let (pattern, origin) = (pattern.to_ascii_lowercase(), origin.to_ascii_lowercase());
     match pattern.split_once('*') {

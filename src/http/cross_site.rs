@@ -1,11 +1,13 @@
-//! Protection of an API without tokens from the pages of other sites.
+//! Protects an API without tokens from the pages of other sites.
 //!
-//! Under the policy `none`, any client that reaches the service may use its API, and so may the browser of an
-//! administrator. Two attacks use that browser. In DNS rebinding, the name of the attacker's site resolves to the
-//! address of this service, and a page reads the API as if it were its own site. The `Host` of the request is the
-//! attacker's name. In cross-site request forgery, a page of another site sends a request that changes data. Its
-//! `Origin` is the attacker's site. Under other policies, these requests fail because they have no token. These checks
-//! do not protect images: hosts reach them under any name.
+//! Under the policy `none`, every client that reaches the service may use its API, including the browser of an
+//! administrator. Two attacks use such a browser. In DNS rebinding, the attacker's host name resolves to the address of
+//! this service, so a page of the attacker can read the API as if it were the attacker's site. These requests have the
+//! attacker's name in `Host`. In cross-site request forgery, a page of another site sends requests that change data.
+//! These requests have the attacker's site in `Origin`.
+//!
+//! Under other policies, both attacks fail for lack of a token. Images are not protected in this way, because hosts may
+//! reach them under any name.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -23,7 +25,7 @@ use inventory::api::ApiError;
 use inventory::auth::PolicyKind;
 use inventory::{AllowedHosts, Inventory};
 
-/// The sites whose pages may use a service.
+/// The sites whose pages may call a service.
 #[derive(Clone, Debug)]
 pub(super) struct AllowedSites(Arc<SiteRules>);
 
@@ -35,7 +37,7 @@ struct SiteRules {
     allowed_origins: Vec<String>,
 }
 
-/// A host, normalized, and a port.
+/// A normalized host with a port.
 #[derive(Debug, PartialEq, Eq)]
 struct Site {
     host: String,
@@ -43,7 +45,7 @@ struct Site {
 }
 
 impl Site {
-    /// Returns the site of an authority. Without a port, it has that of the scheme.
+    /// Returns the site of an authority. The default port is the port of the scheme.
     fn new(authority: &Authority, scheme: &str) -> Self {
         let default = if scheme.eq_ignore_ascii_case("https") { 443 } else { 80 };
         Self { host: normalized_host(authority.host()), port: authority.port_u16().unwrap_or(default) }
@@ -51,7 +53,7 @@ impl Site {
 }
 
 impl AllowedSites {
-    /// Returns the sites of an inventory, or `None` if its policy requires tokens.
+    /// Returns the sites of an inventory. Returns `None` if its policy requires tokens.
     pub(super) fn from_inventory(inventory: &Inventory) -> Option<Self> {
         if inventory.policy().kind() != PolicyKind::None {
             return None;
@@ -77,14 +79,14 @@ impl AllowedSites {
         }
     }
 
-    /// Checks the host that the request names. A request without `Host` (HTTP/1.0) is accepted: no browser sends one.
+    /// Checks the host in the request. A request without `Host` (HTTP/1.0) is accepted, because no browser sends one.
     fn check_host(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), ApiError> {
-        let named = headers.get(header::HOST).map(|host| host.as_bytes()).filter(|host| !host.is_empty());
-        let named =
-            named.map(|host| Authority::try_from(host).map_err(|_| host_refusal(&host.escape_ascii())));
-        let named = named.transpose()?;
-        // Check the host of an absolute request target too (RFC 9112, 3.2.2).
-        for authority in named.iter().chain(uri.authority()) {
+        let value = headers.get(header::HOST).map(|value| value.as_bytes()).filter(|value| !value.is_empty());
+        let authority =
+            value.map(|value| Authority::try_from(value).map_err(|_| host_refusal(&value.escape_ascii())));
+        let authority = authority.transpose()?;
+        // Check the host of an absolute request target, too (RFC 9112, 3.2.2).
+        for authority in authority.iter().chain(uri.authority()) {
             let host = normalized_host(authority.host());
             if !self.0.allows_host(&host) {
                 return Err(host_refusal(&host));
@@ -93,7 +95,8 @@ impl AllowedSites {
         Ok(())
     }
 
-    /// Checks the `Origin`. A request without it is accepted: browsers send it with every request that may change data.
+    /// Checks the `Origin`. A request without it is accepted, because browsers send it with every request that may
+    /// change data.
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), ApiError> {
         let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
         let text = origin.to_str().map_err(|_| origin_refusal(&origin.as_bytes().escape_ascii()))?;
@@ -118,13 +121,13 @@ impl SiteRules {
         }
     }
 
-    /// Returns whether an origin is the site that the request was sent to, or that of a base URL.
+    /// Returns `true` if an origin is the site to which the request was sent, or the site of a base URL.
     fn is_own_origin(&self, origin: &str, headers: &HeaderMap) -> bool {
         let Ok(uri) = origin.parse::<Uri>() else { return false };
         let (Some(authority), Some(scheme)) = (uri.authority(), uri.scheme_str()) else { return false };
         let host = headers.get(header::HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
-        // The request may have come through a proxy with TLS, so its scheme is that of the origin. If a base URL says
-        // that the host has TLS, pages without it are not its own.
+        // A TLS proxy may have forwarded the request, so assume the scheme of the origin. But if a base URL shows that
+        // the host has TLS, pages of this host without TLS are foreign.
         let has_tls = |host: &str| self.own.contains(&Site { host: normalized_host(host), port: 443 });
         let requested =
             host.map(|host| Site::new(&host, if has_tls(host.host()) { "https" } else { scheme }));
@@ -132,7 +135,7 @@ impl SiteRules {
     }
 }
 
-/// Refuses requests that the page of another site makes the browser send.
+/// Refuses requests that pages of other sites make a browser send.
 pub(super) async fn refuse_other_sites(
     State(sites): State<AllowedSites>,
     request: Request,
@@ -144,7 +147,7 @@ pub(super) async fn refuse_other_sites(
     }
 }
 
-/// Returns the site of a base URL. Logs a URL whose host no request can name: requests to it are refused.
+/// Returns the site of a base URL. Logs a URL whose host cannot be in a request, because such requests are refused.
 fn base_url_site(url: &HttpUrl) -> Option<Site> {
     let (scheme, after_scheme) = url.as_str().split_once("://")?;
     let authority = after_scheme.split(['/', '?', '#']).next()?;
@@ -156,7 +159,7 @@ fn base_url_site(url: &HttpUrl) -> Option<Site> {
         .map(|authority| Site::new(&authority, scheme))
 }
 
-/// Returns a host in lower case, without the dot at the end of a fully qualified name.
+/// Converts a host to lower case, and removes the dot at the end of a fully qualified name.
 fn normalized_host(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }
@@ -219,8 +222,8 @@ mod tests {
             ("http://user@a.example/", ("a.example", 80)),
         ] {
             let url = url.replace('|', "%7C");
-            let found = base_url_site(&HttpUrl::parse("base_url", &url).unwrap()).unwrap();
-            assert_eq!((&found.host[..], found.port), expected, "{url}");
+            let site = base_url_site(&HttpUrl::parse("base_url", &url).unwrap()).unwrap();
+            assert_eq!((&site.host[..], site.port), expected, "{url}");
         }
     }
 
@@ -261,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn open_services_answer_to_addresses_or_to_listed_hosts() {
+    fn open_service_accepts_addresses_or_listed_hosts() {
         let addresses = sites_with_hosts(AllowedHosts::Addresses);
         let listed = sites_with_hosts(AllowedHosts::Listed(vec!["*.lab.example".to_owned()]));
         for (host, by_address, by_list) in [
@@ -309,7 +312,7 @@ mod tests {
             ("https://a.ui.example.evil.example", "127.0.0.1:8090"),
             ("", "127.0.0.1:8090"),
             ("file://", "127.0.0.1:8090"),
-            // The plain port of a host may belong to another program than the one with TLS.
+            // The plain port of a host may belong to another program than the TLS port.
             ("http://secure.example", "127.0.0.1:8090"),
             ("http://secure.example", "secure.example"),
         ] {

@@ -1,4 +1,4 @@
-//! Limits of responses that are streams of events: how many a client may have open, and when they end at a shutdown.
+//! Limits event streams: the number that a client may have open, and their end at a shutdown.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,16 +14,16 @@ use futures_util::StreamExt;
 use super::listener::{ClientAddress, ShutdownSignal};
 use inventory::api::ApiError;
 
-/// The most streams that a client may have open. Each browser tab with the page has one.
+/// Maximum number of open streams per client. Each browser tab with the page has one.
 const MAX_STREAMS_OF_CLIENT: usize = 32;
-/// After this many seconds, a client may try again.
+/// The time in seconds after which a refused client may try again.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("30");
 
-/// The open streams of each client. Clients without streams are absent.
+/// The number of open streams of each client that has any.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OpenStreams(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
-/// An open stream, which is counted for its client until it is dropped.
+/// An open stream. Drop reduces the count of its client.
 #[derive(Debug)]
 struct OpenStream {
     open: OpenStreams,
@@ -31,8 +31,8 @@ struct OpenStream {
 }
 
 impl OpenStreams {
-    /// Counts a stream for a client. Returns `None` if the client has too many. Clients without an address are on this
-    /// machine and are not counted.
+    /// Counts a new stream of a client. Returns `None` if the client has too many. Clients without an address are on
+    /// this machine, and are not limited.
     fn add(&self, client: ClientAddress) -> Option<OpenStream> {
         let client = client.quota_key();
         if let Some(client) = client {
@@ -60,7 +60,7 @@ impl Drop for OpenStream {
     }
 }
 
-/// Refuses a stream if its client has too many, and ends it when the server begins to shut down.
+/// Refuses a stream if its client has too many. Ends open streams when the server begins to shut down.
 pub(super) async fn limit_event_streams(
     State(open): State<OpenStreams>,
     request: Request,
@@ -87,7 +87,7 @@ pub(super) async fn limit_event_streams(
         };
         let frames = body.into_data_stream().take_until(Box::pin(shutdown));
         Body::from_stream(frames.map(move |frame| {
-            // The stream counts until its body is dropped.
+            // Count the stream until its body is dropped.
             let _counted = &stream;
             frame
         }))

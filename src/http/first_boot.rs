@@ -1,7 +1,7 @@
-//! The requests that are accepted without TLS on a server that also has TLS.
+//! Restricts the requests without TLS on a server that also has TLS.
 //!
-//! Machines that boot over the network often cannot use TLS. They get their iPXE script, initrd, kernel and root file
-//! system over a plain connection. All other requests are refused there, whatever route they are for.
+//! Machines that boot over the network often cannot use TLS. They download their iPXE script, initrd, kernel and root
+//! file system over a plain connection. This connection accepts no other requests, on any route.
 
 use axum::extract::Request;
 use axum::http::{Method, StatusCode};
@@ -15,18 +15,18 @@ use inventory::api::Query;
 
 /// The prefix of infra-env paths in the API.
 const INFRA_ENVS: &str = "/api/assisted-install/v2/infra-envs/";
-/// Paths that reveal nothing about any machine.
+/// Paths whose responses contain nothing about individual machines.
 const OPEN: [&str; 4] = ["/health", "/live", "/ready", "/metrics"];
 
-/// The last path segments of short infra-env URLs that a machine boots from.
+/// The boot files at the end of short infra-env URLs.
 const BOOT_FILES: [&str; 4] = ["script.ipxe", "initrd", "kernel", "rootfs"];
 
-/// Reports whether a request came over a listener for first boots.
+/// Returns `true` if a request arrived on a listener for first boots.
 fn is_restricted(request: &Request) -> bool {
     request.extensions().get().is_some_and(|peer: &Peer| peer.reach == AllowedRequests::FirstBoot)
 }
 
-/// Refuses requests that their listener does not accept.
+/// Refuses requests that the listener does not accept.
 pub(super) async fn plain_http_allowlist(request: Request, next: Next) -> Response {
     if !is_restricted(&request) || is_for_first_boot(&request) {
         return next.run(request).await;
@@ -51,13 +51,13 @@ fn is_for_first_boot(request: &Request) -> bool {
         && Query::from_uri(request.uri()).text("file_name") == Some("ipxe-script")
 }
 
-/// Returns `true` if a path is the id of an infra-env, with or without a revision of its image.
+/// Returns `true` if a path is the id of an infra-env, optionally with a revision of its image.
 fn is_image_or_revision(path: &str) -> bool {
     let (id, revision) = path.split_once('/').map_or((path, None), |(id, revision)| (id, Some(revision)));
     is_lower_case_uuid(id) && revision.is_none_or(|text| text.parse::<ImageRevision>().is_ok())
 }
 
-/// Reports whether a path segment is an id. Only the lower-case form is one.
+/// Returns `true` if a path segment is an id. Ids are lower-case UUIDs.
 fn is_lower_case_uuid(text: &str) -> bool {
     Uuid::try_parse(text).is_ok_and(|id| id.to_string() == text)
 }
@@ -125,7 +125,7 @@ mod tests {
             ("GET", files),
             ("POST", &format!("{files}?file_name=ipxe-script")),
             ("GET", &format!("{files}?file_name=discovery.ign")),
-            // The API uses the last `file_name`.
+            // If there are several `file_name` parameters, the API uses the last one.
             ("GET", &format!("{files}?file_name=ipxe-script&file_name=discovery.ign")),
             ("GET", &format!("{files}-presigned?file_name=ipxe-script")),
             ("GET", &format!("{files}/?file_name=ipxe-script")),

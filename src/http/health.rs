@@ -1,4 +1,4 @@
-//! The health endpoints for supervisors.
+//! Endpoints that report the health of the server, for supervisors.
 
 mod dependencies;
 mod shared_check;
@@ -22,21 +22,21 @@ use dependencies::{DependencyChecks, DependencyState};
 
 const PATHS: [&str; 3] = ["/health", "/ready", "/live"];
 
-/// The sources of a server that its health depends on.
+/// The parts of a server that its health depends on.
 #[derive(Clone, Debug)]
 struct HealthSources {
     inventory: Option<DependencyChecks>,
     images: Option<ImageServer>,
 }
 
-/// Returns `/health`, `/ready` and `/live` of a server with an inventory.
+/// Returns the routes `/health`, `/ready` and `/live` of a server with an inventory.
 pub(super) fn routes(inventory: &Inventory, images: Option<&ImageServer>) -> GuardedRouter {
     let sources =
         HealthSources { inventory: Some(DependencyChecks::new(inventory)), images: images.cloned() };
     guarded_router(sources)
 }
 
-/// Returns `/health`, `/ready` and `/live` of a server without an inventory.
+/// Returns the routes `/health`, `/ready` and `/live` of a server without an inventory.
 pub(super) fn image_routes(images: &ImageServer) -> GuardedRouter {
     let sources = HealthSources { inventory: None, images: Some(images.clone()) };
     guarded_router(sources)
@@ -52,7 +52,7 @@ fn guarded_router(sources: HealthSources) -> GuardedRouter {
         .with_state(sources)
 }
 
-/// The OpenAPI document of the routes.
+/// The OpenAPI document of these routes.
 #[derive(OpenApi)]
 #[openapi(
     paths(health, ready, always_ok),
@@ -60,7 +60,6 @@ fn guarded_router(sources: HealthSources) -> GuardedRouter {
 )]
 struct Document;
 
-/// Returns the OpenAPI document of the routes.
 pub(super) fn document() -> utoipa::openapi::OpenApi {
     let mut document = Document::openapi();
     add_access(&mut document, &PATHS.map(RouteAccess::open));
@@ -73,7 +72,7 @@ pub(super) fn document() -> utoipa::openapi::OpenApi {
     path = "/live",
     operation_id = "GetLiveness",
     tag = "service",
-    responses((status = OK, description = "The process answers requests."))
+    responses((status = OK, description = "The process handles requests."))
 )]
 async fn always_ok() -> StatusCode {
     StatusCode::OK
@@ -110,8 +109,8 @@ impl Reachability {
 
 /// Returns 200 if the service can serve images, otherwise 503
 ///
-/// During an outage of the database or of the external inventory, the service stays ready while it serves images that
-/// it knows. With a database that answers but cannot be used, it is not ready.
+/// During an outage of the database or of the external inventory, the service stays ready while it can serve images
+/// from its cache. If the database responds but cannot be used, the service is not ready.
 #[utoipa::path(
     get,
     path = "/ready",
@@ -141,7 +140,7 @@ async fn readiness_with_database(checks: &DependencyChecks) -> Readiness {
     let ready = match database {
         DependencyState::Reachable => true,
         DependencyState::Unusable => false,
-        // No other process answers for the file of this one.
+        // The database is a file of this process, so no other process can make it available again.
         DependencyState::Unreachable => {
             !inventory.records().store().is_alone() && inventory.database_status().serves_known_images
         }
@@ -157,8 +156,8 @@ fn ready_status(is_ready: bool) -> StatusCode {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = health)]
 struct HealthReport {
-    /// Whether the database can be used, the monitor is not stuck, and all base images that are fetched at start are ready.
-    /// A ready image is served even if others are not.
+    /// Whether the database can be used, the monitor is not stuck, and all base images downloaded at start are ready. A
+    /// ready image is served even if others are not.
     ready: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     database: Option<DatabaseHealth>,

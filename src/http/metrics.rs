@@ -1,4 +1,4 @@
-//! The metrics of the server, in the format of Prometheus.
+//! The metrics of the server in the Prometheus format.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +21,10 @@ use crate::images::library::{BaseImageState, ImageState};
 use inventory::Inventory;
 use inventory::api::ApiError;
 
-/// The media type of [`Metrics::to_text`].
+/// The media type of the text from [`Metrics::to_text`].
 pub(super) const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The upper bounds of the histogram buckets, in seconds.
+/// The upper bounds of histogram buckets in seconds.
 const BUCKETS: [f64; 11] = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
 
 /// The metrics of a server. Clones share the counters.
@@ -36,7 +36,8 @@ struct MetricFamilies {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     head_seconds: Family<AreaLabel, Histogram, fn() -> Histogram>,
-    /// The entries of `requests` and `head_seconds` for ranges of images, which most requests are for.
+    /// The entries of `requests` and `head_seconds` for ranges of images. They are stored here because most requests
+    /// are for such ranges.
     ranges: (Counter, Histogram),
     answers: Family<AnswerLabels, Counter>,
     bytes: Family<FileLabel, Counter>,
@@ -97,19 +98,19 @@ impl RequestLabels {
     }
 }
 
-/// The area of the server that a request is for.
+/// The part of the server that a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestArea {
-    /// The inventory.
+    /// The API of the inventory.
     Api,
-    /// Images, and files of base images.
+    /// Images and files of base images.
     Images,
-    /// Health and metrics, and unknown paths.
+    /// Health and metrics, pages, and unknown paths.
     Other,
 }
 
 impl RequestArea {
-    /// Returns the area of a path.
+    /// Returns the area that a path belongs to.
     pub(super) fn from_path(path: &str) -> Self {
         match path.split('/').nth(1) {
             Some("api") => Self::Api,
@@ -166,7 +167,7 @@ impl Default for Metrics {
 impl MetricFamilies {
     fn register(&mut self) {
         let Self { registry, .. } = self;
-        registry.register("requests", "Answered requests", self.requests.clone());
+        registry.register("requests", "Requests with a response, by area and status", self.requests.clone());
         registry.register(
             "request_head_seconds",
             "Time from a request to the head of its response",
@@ -209,7 +210,7 @@ impl MetricFamilies {
 }
 
 impl Metrics {
-    /// Counts a response.
+    /// Counts a response. `after` is the time from the request to the response head.
     pub(super) fn count_response(&self, area: RequestArea, status: StatusCode, after: Duration) {
         if area == RequestArea::Images && status == StatusCode::PARTIAL_CONTENT {
             let (requests, seconds) = &self.0.ranges;
@@ -222,7 +223,7 @@ impl Metrics {
         self.0.head_seconds.get_or_create(&AreaLabel { area: labels.area }).observe(after.as_secs_f64());
     }
 
-    /// Returns the counters of the answers with a file, by its name in our URLs.
+    /// Returns the counters for responses with a file. `file` is the name of the file in URLs under `/i`.
     pub(super) fn file_meter(&self, file: &'static str) -> FileMeter {
         let kind = |kind| self.0.answers.get_or_create(&AnswerLabels { file, kind }).clone();
         FileMeter(Arc::new(FileCounts {
@@ -235,40 +236,40 @@ impl Metrics {
         }))
     }
 
-    /// Counts an attempt to make a plan.
+    /// Counts an attempt to create a plan.
     pub(super) fn count_plan(&self, within: Duration, is_made: bool) {
         let outcome = if is_made { "made" } else { "failed" };
         self.0.plans.get_or_create(&OutcomeLabel { outcome }).inc();
         self.0.plan_seconds.observe(within.as_secs_f64());
     }
 
-    /// Also exports the measurements of an inventory.
+    /// Adds the metrics of an inventory.
     pub(super) fn add_inventory(&self, inventory: &Inventory) {
         self.0.store.set(inventory.records().store());
         self.0.tasks.set(inventory);
     }
 
-    /// Also exports the validity of the server's certificate.
+    /// Adds the validity of the server's certificate.
     pub(super) fn add_certificate(&self, certificate: &Certificate) {
         self.0.certificate.set(certificate);
     }
 
-    /// Also exports the metrics of controllers of custom resources.
+    /// Adds the metrics of the controllers of custom resources.
     pub(super) fn add_controllers(&self, controllers: Box<dyn Controllers>) {
         self.0.controllers.set(controllers);
     }
 
-    /// Returns the health of the controllers of custom resources. Returns `None` if the process runs none.
+    /// Returns the health of the controllers of custom resources. Returns `None` if this process runs none.
     pub(super) fn controller_health(&self) -> Option<ControllerHealth> {
         self.0.controllers.health()
     }
 
-    /// Returns all metrics as text, with the current states of base images and of the source of infra-envs.
-    /// `deleted_bytes` is the length of deleted base images that are still open.
+    /// Returns all metrics as text, including the states of the base images and of the source of infra-envs.
+    /// `deleted_bytes` is the total length of deleted base images that are still open.
     ///
     /// # Errors
     ///
-    /// Returns an error if a metric cannot be written as text.
+    /// Returns an error if a metric cannot be formatted as text.
     pub(super) fn to_text(
         &self,
         (images, deleted_bytes): (&[ImageState], u64),
@@ -286,12 +287,12 @@ impl Metrics {
             };
             let name = || image.name.clone();
             self.0.live_images.get_or_create(&BaseImageStateLabels { image: name(), state }).set(1);
-            // Files have fewer bytes than the largest value of a gauge.
+            // No file is longer than the maximum value of a gauge.
             let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
             self.0.live_image_bytes.get_or_create(&BaseImageLabel { image: name() }).set(bytes);
         }
         self.0.deleted_image_bytes.set(i64::try_from(deleted_bytes).unwrap_or(i64::MAX));
-        // If the system does not report a value, the metric keeps its last one.
+        // If the system reports no value, the metric keeps its previous value.
         private_memory().map(|bytes| self.0.memory.set(bytes));
         open_descriptors().map(|count| self.0.descriptors.set(count));
         let mut of_source = Registry::with_prefix("kindling");
@@ -305,7 +306,7 @@ impl Metrics {
     }
 }
 
-/// The counters of the responses with one file.
+/// The counters for responses with one file.
 #[derive(Clone, Debug)]
 pub(super) struct FileMeter(Arc<FileCounts>);
 
@@ -334,18 +335,19 @@ impl FileMeter {
         counter.inc();
     }
 
-    /// Counts the head of a response with one range.
+    /// Counts the head of a response with a single range.
     pub(super) fn count_range_head(&self) {
         self.0.range.inc();
     }
 
-    /// Counts `len` sent bytes.
+    /// Counts sent bytes.
     pub(super) fn count_sent(&self, len: u64) {
         self.0.bytes.inc_by(len);
     }
 }
 
-/// Returns the memory of this process that no file backs, if the system reports it.
+/// Returns the private memory of this process: memory without a file behind it. Returns `None` if the system does not
+/// report it.
 fn private_memory() -> Option<i64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
@@ -366,7 +368,7 @@ mod tests {
 
     use super::*;
 
-    /// A metric that has no text.
+    /// A metric that cannot be formatted as text.
     #[derive(Debug)]
     struct Unwritable;
 

@@ -1,7 +1,7 @@
-//! The HTTP server: the router of the API and of the images, and the connections that it serves.
+//! The HTTP server: the router for the API and the images, and the connections of clients.
 //!
-//! [`app`] is the API with the images, the health endpoints, and the layers that all requests pass through.
-//! [`image_app`] is the same for images alone. [`serve`] accepts connections for either until it is shut down.
+//! [`app`] is the API with images, health endpoints, and the layers around all requests. [`image_app`] is the same for
+//! images alone. [`serve`] accepts connections for one of them until it is shut down.
 
 #[cfg(test)]
 mod access_tests;

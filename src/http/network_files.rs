@@ -1,5 +1,5 @@
-//! The operation `ReadNetworkFiles`: reads a user's network files into the form that an infra-env stores. The web page
-//! fills its form with the result.
+//! The operation `ReadNetworkFiles`. It converts a user's network files to the form that an infra-env stores. The web
+//! page fills its form with the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -22,10 +22,10 @@ use inventory::in_background;
 use discovery::manifests::HostFiles;
 use discovery::{DiscoveryFinding, DiscoveryReport, Host, SourceLocation};
 
-/// Maximum number of files, and of hosts in all of them. Each host takes time and, however short its document is, about
-/// 100 bytes of the response.
+/// Maximum number of files, and of hosts in all files. Each host takes time and about 100 bytes of the response, even
+/// if its document is short.
 const MAX_HOSTS: usize = 10_000;
-/// Maximum number of findings that are listed one by one.
+/// Maximum number of findings to list individually.
 const MAX_FINDINGS: usize = 1000;
 
 /// Files with static networks of hosts.
@@ -47,14 +47,14 @@ pub(crate) struct NetworkFiles {
 #[schema(as = network_file)]
 pub(crate) struct NetworkFile {
     /// Name of the file, for messages.
-    // The response has it for each host.
+    // The response contains the name for each host.
     #[schema(max_length = 255, pattern = r"^[^\u0000-\u001f]*$")]
     pub name: String,
     /// Text of the file.
     pub text: String,
 }
 
-/// Hosts that were read from network files.
+/// Hosts read from network files.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[schema(as = network_file_hosts)]
 pub(crate) struct NetworkFileHosts {
@@ -71,7 +71,7 @@ pub(crate) struct NetworkFileHosts {
     pub network: Option<Vec<NetworkFinding>>,
 }
 
-/// A host that was read from a network file.
+/// A host read from a network file.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = network_file_host)]
 pub(crate) struct NetworkFileHost {
@@ -96,7 +96,6 @@ impl RequestBody for NetworkFiles {
     }
 }
 
-/// Returns the operation.
 pub(super) fn operation() -> Operation {
     Operation::new(utoipa_axum::routes!(read_network_files), read_network_files)
 }
@@ -129,7 +128,7 @@ fn read(NetworkFiles { files, check }: &NetworkFiles, cancel: &Cancel) -> Result
     }
     let (mut read, mut indexes) = (HostFiles::with_max_hosts(MAX_HOSTS), Vec::new());
     for (index, file) in files.iter().enumerate() {
-        require_wanted(cancel)?;
+        require_client(cancel)?;
         if let Err(HostsFileError { file, line, path, reason, .. }) =
             read.add(&file.name, file.text.as_bytes())
         {
@@ -142,7 +141,7 @@ fn read(NetworkFiles { files, check }: &NetworkFiles, cancel: &Cancel) -> Result
     let network = check.then(|| check_networks(files, &indexes, &hosts, cancel)).transpose()?;
     let mut readable = Vec::new();
     for (index, found) in indexes.into_iter().zip(hosts) {
-        require_wanted(cancel)?;
+        require_client(cancel)?;
         match document_error(&found) {
             Some((place, message)) => findings.error(place, message),
             None => readable.push(host(index, found)),
@@ -151,7 +150,7 @@ fn read(NetworkFiles { files, check }: &NetworkFiles, cancel: &Cancel) -> Result
     Ok(NetworkFileHosts { hosts: readable, findings: limited(findings.as_slice()), network })
 }
 
-/// Returns the first findings of the check of all networks. `indexes` are the files of the hosts.
+/// Checks all networks, and returns the first findings. `indexes` contains the index of each host's file.
 fn check_networks(
     files: &[NetworkFile],
     indexes: &[usize],
@@ -162,19 +161,19 @@ fn check_networks(
     for index in indexes {
         *counts.entry(*index).or_default() += 1;
     }
-    let named = |(index, host): (&usize, &Host)| {
-        // The only host of a file has the name of the file, even if it is in a list.
+    let with_name = |(index, host): (&usize, &Host)| {
+        // If a file contains only one host, use the name of the file, even if the host is in a list.
         let file = files.get(*index).filter(|_| counts.get(index) == Some(&1));
         host.network.clone().with_name(file.map_or(host.name.as_str(), |file| file.name.as_str()))
     };
-    let networks: Vec<HostNetwork> = indexes.iter().zip(hosts).map(named).collect();
+    let networks: Vec<HostNetwork> = indexes.iter().zip(hosts).map(with_name).collect();
     let report = check_hosts_cancellable(&networks, &KeyfileCache::default(), cancel);
     let report = report.ok_or_else(|| ApiError::internal("the client disconnected"))?;
     Ok(report.findings().iter().take(MAX_FINDINGS).cloned().collect())
 }
 
-/// Returns the first findings. The others are counted for each file, with their highest severity: the page rejects the
-/// files that have errors.
+/// Returns the first findings. For each file, one more finding counts the others, with their highest severity: the page
+/// rejects files with errors.
 fn limited(findings: &[DiscoveryFinding]) -> Vec<DiscoveryFinding> {
     let (listed, others) = findings.split_at(findings.len().min(MAX_FINDINGS));
     let mut counts: BTreeMap<&str, (Severity, usize)> = BTreeMap::new();
@@ -194,15 +193,15 @@ fn limited(findings: &[DiscoveryFinding]) -> Vec<DiscoveryFinding> {
     [listed, limited.as_slice()].concat()
 }
 
-/// Returns an error if no client waits for the result.
-fn require_wanted(cancel: &Cancel) -> Result<(), ApiError> {
+/// Returns an error if the client has disconnected.
+fn require_client(cancel: &Cancel) -> Result<(), ApiError> {
     if cancel.is_cancelled() {
         return Err(ApiError::internal("the client disconnected"));
     }
     Ok(())
 }
 
-/// Returns the position and text of the error if a host's document is not an nmstate document.
+/// If a host's document is not an nmstate document, returns the position and the text of the error.
 fn document_error(host: &Host) -> Option<(SourceLocation, String)> {
     let place = host.place();
     match yaml::read(host.network.document()) {
@@ -224,15 +223,15 @@ fn document_error(host: &Host) -> Option<(SourceLocation, String)> {
 
 fn host(file: usize, Host { name, network, .. }: Host) -> NetworkFileHost {
     let declared = declared_interfaces(&network);
-    let given = network.interfaces().unwrap_or_default();
+    let entries = network.interfaces().unwrap_or_default();
     let is_missing = |interface: &&DeclaredInterface| {
-        interface.is_network_card && !given.iter().any(|it| it.logical_nic_name == interface.name)
+        interface.is_network_card && !entries.iter().any(|entry| entry.logical_nic_name == interface.name)
     };
     let missing = declared.iter().filter(is_missing);
-    let map: Vec<(String, String)> = given
+    let map: Vec<(String, String)> = entries
         .iter()
-        .map(|it| (it.logical_nic_name.clone(), it.mac_address.clone()))
-        .chain(missing.map(|it| (it.name.clone(), it.mac_address.clone().unwrap_or_default())))
+        .map(|entry| (entry.logical_nic_name.clone(), entry.mac_address.clone()))
+        .chain(missing.map(|card| (card.name.clone(), card.mac_address.clone().unwrap_or_default())))
         .collect();
     let entry = |(logical_nic_name, mac_address)| MacInterface { logical_nic_name, mac_address };
     NetworkFileHost {
@@ -244,8 +243,8 @@ fn host(file: usize, Host { name, network, .. }: Host) -> NetworkFileHost {
     }
 }
 
-/// Formats a one-line JSON document with line breaks, so that users can read and edit it. A manifest's document is one
-/// line of JSON if it could not be cut out of the file.
+/// Adds line breaks to a JSON document on one line, so that users can read and edit it. The document of a manifest is
+/// JSON on one line if its text could not be extracted from the file.
 fn with_line_breaks(document: &str) -> String {
     let value = Some(document).filter(|text| text.starts_with('{') && !text.contains('\n'));
     let value = value.and_then(|text| serde_json::from_str::<Value>(text).ok());
@@ -268,12 +267,12 @@ mod tests {
         serde_json::to_vec(hosts).unwrap().len()
     }
 
-    /// Two files of 439 KiB.
+    /// The request has two files of 439 KiB.
     #[test]
     fn response_to_many_short_documents_is_short() {
         let text = "---\na: 1\n".repeat(50_000);
         let hosts = read(&[file("one.yaml", text.clone()), file("two.yaml", text)], &Cancel::new()).unwrap();
-        // The documents are counted, and not read.
+        // Documents are counted first. If there are too many, they are not read.
         assert!(hosts.hosts.is_empty());
         let reasons: Vec<_> = hosts.findings.iter().map(ToString::to_string).collect();
         let reason = "error: with this file there are 50000 documents; at most 10000 hosts are accepted";

@@ -1,4 +1,4 @@
-//! URLs without tokens, for the log.
+//! Hides tokens in URLs, for the log.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -6,19 +6,19 @@ use std::fmt::{self, Write as _};
 use axum::http::Uri;
 use percent_encoding::percent_decode_str;
 
-/// The maximum number of characters of a URL that are shown.
+/// Maximum number of characters of a URL to show.
 const MAX_SHOWN: usize = 2048;
 /// The text that replaces a token.
 const MASK: &str = "*****";
-/// The names of query parameters that contain tokens.
+/// Names of query parameters that contain tokens.
 const PARAMETERS: [&[u8]; 3] = [b"api_key", b"image_token", b"ticket"];
-/// The path segments before tokens.
+/// Path segments that a token follows.
 const PREFIXES: [&[u8]; 2] = [b"byapikey", b"bytoken"];
 /// The start of every token: a JSON object in base64.
 const TOKEN: &[u8] = b"eyJ";
 
-/// Displays the path and query of a URL without tokens: neither those in their usual positions nor anything else that
-/// looks like a token.
+/// Displays the path and query of a URL without tokens. This hides values in the usual positions, and any other text
+/// that looks like a token.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RedactedUrl<'a>(pub(crate) &'a Uri);
 
@@ -57,12 +57,12 @@ fn write_query(text: &mut String, query: &str) -> fmt::Result {
     Ok(())
 }
 
-/// Reports whether a part of a URL is one of some names, with or without escapes.
+/// Returns `true` if a part of a URL is one of these names, with or without percent-encoding.
 fn is_one_of(part: &str, names: &[&[u8]]) -> bool {
     names.iter().any(|name| percent_decode_str(part).eq(name.iter().copied()))
 }
 
-/// Reports whether a part of a URL contains the beginning of a token.
+/// Returns `true` if a part of a URL contains the start of a token.
 fn has_token_prefix(part: &str) -> bool {
     let bytes: Cow<'_, [u8]> = percent_decode_str(part).into();
     bytes.windows(TOKEN.len()).any(|start| start == TOKEN)

@@ -1,4 +1,4 @@
-//! The id and the log line of every request.
+//! Logs every request with an id.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,44 +15,44 @@ use super::listener::ClientAddress;
 use super::metrics::{Metrics, RequestArea};
 use super::redacted::RedactedUrl;
 
-/// The header with the id of a request. The log shows the id that a client sends; a request without one gets an id
-/// here. The response does not contain it.
+/// The header with the id of a request. The log uses the id from the client. A request without one gets an id here. The
+/// response does not contain the id.
 const ID: HeaderName = HeaderName::from_static("x-request-id");
-/// The longest accepted id.
+/// Maximum length of an id.
 const MAX_ID: usize = 128;
 
-/// The state that following a request needs.
+/// The state for logging and counting requests.
 #[derive(Clone, Debug)]
 pub(super) struct RequestLog {
     pub(super) metrics: Metrics,
     ids: Arc<RequestIds>,
 }
 
-/// The source of request ids. They only have to differ: the system's random numbers would cost a call each.
+/// Generates request ids. They only need to be unique. Random numbers of the system would cost a system call each.
 #[derive(Debug)]
 struct RequestIds {
     begin: u128,
-    given: AtomicU64,
+    count: AtomicU64,
 }
 
 impl RequestLog {
     pub(super) fn new(metrics: Metrics) -> Self {
-        let ids = RequestIds { begin: Uuid::new_v4().as_u128(), given: AtomicU64::new(0) };
+        let ids = RequestIds { begin: Uuid::new_v4().as_u128(), count: AtomicU64::new(0) };
         Self { metrics, ids: Arc::new(ids) }
     }
 }
 
 impl RequestIds {
     fn next_id(&self) -> Uuid {
-        /// Odd, so that all multiples differ, and long, so that they look random.
+        /// An odd stride makes all multiples different. A long one makes ids look random.
         const STRIDE: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
-        let given = self.given.fetch_add(1, Ordering::Relaxed);
-        let value = self.begin.wrapping_add(STRIDE.wrapping_mul(given.into()));
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        let value = self.begin.wrapping_add(STRIDE.wrapping_mul(count.into()));
         uuid::Builder::from_random_bytes(value.to_be_bytes()).into_uuid()
     }
 }
 
-/// Runs a request and logs its result. All log messages about the request contain its id.
+/// Runs a request, and logs its result. All log messages about the request contain its id.
 pub(super) async fn log_request(
     State(following): State<RequestLog>,
     mut request: Request,
@@ -62,10 +62,10 @@ pub(super) async fn log_request(
     let (method, uri) = (request.method().clone(), request.uri().clone());
     // A request without an address comes from this machine.
     let client = request.extensions().get::<ClientAddress>().copied().unwrap_or_default();
-    let begun = Instant::now();
+    let start = Instant::now();
     let span = tracing::info_span!("request", id);
     let response = next.run(request).instrument(span.clone()).await;
-    let (status, after) = (response.status(), begun.elapsed());
+    let (status, after) = (response.status(), start.elapsed());
     let area = RequestArea::from_path(uri.path());
     following.metrics.count_response(area, status, after);
     macro_rules! log_answered {
@@ -81,9 +81,9 @@ pub(super) async fn log_request(
             )
         };
     }
-    // A machine reads its image in thousands of requests. The log reports once that it begins to read and when a
-    // download ends, and boot traces have the rest. Agents check in once a minute, and the events of their hosts report
-    // what changes.
+    // A machine reads its image in thousands of requests. The log has a line for the start of reading and one for the
+    // end of a download. The boot trace has the details. Agents check in once a minute, and events of their hosts
+    // report all changes.
     let is_frequent = area == RequestArea::Images || is_check_in(uri.path());
     if is_frequent && status.is_success() {
         log_answered!(debug);
@@ -93,15 +93,15 @@ pub(super) async fn log_request(
     response
 }
 
-/// Returns `true` for the path at which agents poll for steps and send replies.
+/// Returns `true` for the path at which agents poll for steps and send replies to them.
 fn is_check_in(path: &str) -> bool {
     path.ends_with("/instructions")
 }
 
-/// Returns the id of a request, after adding one if it has none.
+/// Returns the id of a request. Adds an id if the request has none.
 fn ensure_request_id(request: &mut Request, ids: &RequestIds) -> String {
-    let given = request.headers().get(ID).and_then(|id| id.to_str().ok());
-    if let Some(id) = given.filter(|id| !id.is_empty() && id.len() <= MAX_ID) {
+    let header = request.headers().get(ID).and_then(|id| id.to_str().ok());
+    if let Some(id) = header.filter(|id| !id.is_empty() && id.len() <= MAX_ID) {
         return id.to_owned();
     }
     let id = ids.next_id().to_string();

@@ -1,4 +1,4 @@
-//! The HTTP server: an [`App`] on any number of listeners.
+//! The HTTP server, which serves an [`App`] on any number of listeners.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use super::listener::{Acceptor, Listener, ServerLimits};
 use super::zerocopy::RecordBursts;
 use crate::base_files::PageLending;
 
-/// An HTTP/1.1 server. Clones share their connection limits.
+/// An HTTP/1.1 server. Clones share the connection limits.
 #[derive(Clone, Debug)]
 pub struct Server {
     acceptor: Acceptor,
@@ -19,12 +19,12 @@ pub struct Server {
     fast_path: FastPathSwitch,
 }
 
-/// Serves plain connections until `shutdown` is done, then waits for requests in progress. Use a
-/// [`Server`] for TLS or several listeners.
+/// Serves connections without TLS until `shutdown` completes, then waits for requests in progress. Use a [`Server`] for
+/// TLS or several listeners.
 ///
 /// # Errors
 ///
-/// Returns an error if the listener cannot be used. A connection that fails ends alone.
+/// Returns an error if the listener cannot be used. A failed connection does not affect the others.
 pub async fn serve(
     listener: TcpListener,
     app: impl Into<App>,
@@ -35,7 +35,7 @@ pub async fn serve(
 }
 
 impl Server {
-    /// Returns a server with these limits.
+    /// Creates a server with these limits.
     #[must_use]
     pub fn new(limits: ServerLimits) -> Self {
         Self {
@@ -45,20 +45,20 @@ impl Server {
         }
     }
 
-    /// Returns the same server without zero-copy: it copies all bytes and takes no leases of base images.
+    /// Disables zero-copy: the server copies all bytes, and takes no leases of base images.
     #[must_use]
     pub fn without_zero_copy(self) -> Self {
         Self { lending: None, ..self }
     }
 
-    /// Returns the same server without the fast path: every request goes through hyper. The answers are the same.
+    /// Disables the fast path: hyper handles every request. The responses are the same.
     #[must_use]
     pub fn without_fast_path(self) -> Self {
         Self { fast_path: FastPathSwitch::Off, ..self }
     }
 
-    /// Serves the connections of a listener until `shutdown` is done. Then it closes the listener, waits for requests
-    /// in progress, and after the grace period of its limits closes the remaining connections.
+    /// Serves the connections of a listener until `shutdown` completes. Then closes the listener, waits up to the grace
+    /// period for requests in progress, and closes the remaining connections.
     pub async fn serve(&self, listener: Listener, app: impl Into<App>, shutdown: impl Future<Output = ()>) {
         let (limits, routes) = (*self.acceptor.limits(), Handle::current());
         let (lending, fast_path) = (self.lending.clone(), self.fast_path);
@@ -83,7 +83,7 @@ mod tests {
 
     use super::*;
 
-    /// A server whose `/slow` answers once `answer` is notified.
+    /// A server whose route `/slow` responds only after `answer` was notified.
     struct SlowServer {
         address: std::net::SocketAddr,
         begun: Arc<Notify>,
@@ -135,7 +135,7 @@ mod tests {
         let stream = send_text(server.address, "GET /slow HTTP/1.1\r\nHost: test\r\n\r\n").await;
         server.begun.notified().await;
         server.end.send(()).unwrap();
-        // Shutdown has begun once connections are refused.
+        // When connections are refused, the shutdown has begun.
         while TcpStream::connect(server.address).await.is_ok() {
             tokio::task::yield_now().await;
         }
@@ -175,7 +175,7 @@ mod tests {
         let head = "POST /refuse HTTP/1.1\r\nHost: test\r\nContent-Length: 33000000\r\n\r\n";
         let mut stream = send_text(server.address, head).await;
         stream.write_all(&vec![b'a'; 33_000_000]).await.unwrap();
-        // The connection can be used again.
+        // The connection stays usable after a refusal.
         let next = "POST /refuse HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
         stream.write_all(next.as_bytes()).await.unwrap();
         assert_eq!(read_to_end(stream).await.matches("HTTP/1.1 403 Forbidden").count(), 2);

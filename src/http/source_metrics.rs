@@ -1,4 +1,4 @@
-//! The metrics of the source of infra-envs: whether it answers, and the change feed of the database of this process.
+//! Metrics for the source of infra-envs: whether it can be reached, and the change feed of the database.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use inventory::store::{Contact, DurationHistogram, Store};
 /// The source of infra-envs at the time of a scrape.
 #[derive(Clone, Debug)]
 pub(super) struct SourceMetrics {
-    /// Whether the source answers, as far as is known.
+    /// Whether the source can be reached, as far as is known.
     pub(super) is_reachable: bool,
 }
 
@@ -20,16 +20,16 @@ impl Collector for SourceMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         gauge(
             &mut encoder,
-            ("source_reachable", "1 if the database or the external inventory answers"),
+            ("source_reachable", "1 if the database or the external inventory can be reached"),
             f64::from(u8::from(self.is_reachable)),
         )
     }
 }
 
-/// The name of a metric, and its help text.
+/// The name and help text of a metric.
 type Described = (&'static str, &'static str);
 
-/// Encodes the measurements of the change feed.
+/// Encodes the metrics of the change feed.
 pub(super) fn encode_feed(encoder: &mut DescriptorEncoder<'_>, store: &dyn Store) -> Result<(), fmt::Error> {
     let feed = store.feed();
     let metrics = feed.metrics();

@@ -1,7 +1,7 @@
-//! The static files of the pages for browsers, and the headers that all of them have.
+//! The static files of the pages for browsers, and their headers.
 //!
-//! The files contain no data, so they need no access control. A page loads nothing from other servers, and the policy
-//! makes the browser enforce that.
+//! The files contain no data, so they need no access control. Pages load nothing from other servers. A content security
+//! policy makes the browser enforce this.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -17,8 +17,8 @@ pub(super) const SCRIPT: &str = "text/javascript; charset=utf-8";
 pub(super) const SVG: &str = "image/svg+xml";
 
 /// The content security policy of the pages. Users choose the names of infra-envs, so a name may contain HTML. Scripts
-/// and styles come only from the pages' own files, no text is ever parsed as HTML, and no other page may frame one of
-/// these to have its buttons clicked.
+/// and styles come only from the pages' own files, and text is never parsed as HTML. No other page may show these pages
+/// in a frame, so it cannot trick users into clicking their buttons.
 const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'; \
                       require-trusted-types-for 'script'; trusted-types 'none'";
 
@@ -27,11 +27,11 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-    // Browsers must always revalidate: after an upgrade, all files must be of the same version.
+    // Browsers must always revalidate, so that all files are from the same version after an upgrade.
     (header::CACHE_CONTROL, "no-cache"),
 ];
 
-/// Returns the routes of files, each given as path, media type and contents.
+/// Returns the routes for files. Each file is a path, a media type and contents.
 pub(super) fn routes(
     files: impl IntoIterator<Item = (&'static str, &'static str, &'static str)>,
 ) -> GuardedRouter {
@@ -79,31 +79,31 @@ mod tests {
         page::PARTS.into_iter().chain(api_docs::PARTS)
     }
 
-    /// Every reference names a file of a page or the API document, so nothing is missing and nothing is loaded from
-    /// other servers.
+    /// Each reference must be to a file of a page or to the API document. So no file is missing, and none is loaded
+    /// from another server.
     #[test]
     fn references_name_files_of_the_pages() {
         let quoted = regex::Regex::new(r##"(?:src|href|from|import)[= (]+"([^"#][^"]*)""##).unwrap();
         let root = reqwest::Url::parse("http://service").unwrap();
-        let mut named = 0;
+        let mut count = 0;
         for (path, _, contents) in all_files() {
             assert!(
                 !contents.contains("//cdn") && !contents.contains("@import") && !contents.contains("url("),
                 "{path}"
             );
-            for found in quoted.captures_iter(contents) {
-                let target = root.join(path).unwrap().join(&found[1]).unwrap();
+            for reference in quoted.captures_iter(contents) {
+                let target = root.join(path).unwrap().join(&reference[1]).unwrap();
                 let is_file = all_files().any(|(path, ..)| path == target.path());
                 let is_route = ["/openapi.json", "/health", "/metrics"].contains(&target.path());
                 let is_own = target.host_str() == root.host_str() && (is_file || is_route);
                 assert!(is_own, "{path} names {target}");
-                named += 1;
+                count += 1;
             }
         }
-        assert!(named > 20, "{named} references were found");
+        assert!(count > 20, "{count} references were found");
     }
 
-    /// The policy forbids these constructions, so they would not work.
+    /// The policy forbids these constructs, so they would not work.
     #[test]
     fn scripts_never_parse_text_as_html() {
         for (path, _, contents) in all_files() {

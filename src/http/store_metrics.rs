@@ -1,4 +1,4 @@
-//! The measurements of the inventory's store, as metrics.
+//! Metrics for the inventory's store.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -11,7 +11,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use super::source_metrics::encode_feed;
 use inventory::store::{DurationHistogram, Operation, Store, StoreMetrics};
 
-/// Exports the measurements of a store. Clones are the same collector. It exports nothing before it has a store.
+/// Exports the metrics of a store. Exports nothing until a store is set. Clones share the store.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StoreCollector(Arc<OnceLock<Arc<dyn Store>>>);
 
@@ -21,7 +21,7 @@ struct OperationLabel {
 }
 
 impl StoreCollector {
-    /// Sets the store, unless the collector already has one. A server has one inventory.
+    /// Sets the store. Later calls have no effect, because a server has one inventory.
     pub(super) fn set(&self, store: &Arc<dyn Store>) {
         self.0.get_or_init(|| Arc::clone(store));
     }
@@ -52,16 +52,12 @@ fn encode(mut encoder: DescriptorEncoder<'_>, metrics: &StoreMetrics) -> Result<
     let counters = [
         (
             "store_conflicts",
-            "Commits that wrote nothing because another change was faster",
+            "Commits that wrote nothing because they conflicted with another change",
             metrics.conflicts(),
         ),
-        ("store_retries", "Changes that were planned again after a conflict", metrics.retries()),
+        ("store_retries", "Changes planned again after a conflict", metrics.retries()),
         ("host_check_ins", "Polls of agents", metrics.check_ins()),
-        (
-            "host_check_ins_stored",
-            "Check-ins that were stored together with others",
-            metrics.stored_check_ins(),
-        ),
+        ("host_check_ins_stored", "Check-ins stored together with others", metrics.stored_check_ins()),
     ];
     for (name, help, count) in counters {
         let metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
@@ -79,7 +75,7 @@ pub(crate) fn encode_durations(
     let bounds = DurationHistogram::BOUNDS_MICROS.into_iter();
     let bounds = bounds.map(|micros| std::time::Duration::from_micros(micros).as_secs_f64());
     let buckets: Vec<_> = bounds.chain([f64::INFINITY]).zip(counts).collect();
-    // The sum is read after the buckets: operations that end in between are in it, but are not counted yet.
+    // Read the sum after the buckets. Operations that end in between are in the sum, but are not yet counted.
     let (sum, count) = (durations.sum().as_secs_f64(), counts.iter().sum());
     encoder.encode_histogram::<OperationLabel>(sum, count, &buckets, None)
 }
@@ -129,7 +125,7 @@ mod tests {
             "kindling_store_conflicts_total 1",
             "kindling_store_retries_total 0",
         ] {
-            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+            assert!(text.lines().any(|other| other == line), "{line}\n{text}");
         }
     }
 }

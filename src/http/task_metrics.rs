@@ -1,4 +1,4 @@
-//! The measurements of the inventory's background tasks, as metrics.
+//! Metrics for the inventory's background tasks.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -14,8 +14,7 @@ use inventory::Inventory;
 use inventory::background::SILENCE;
 use inventory::service::TaskStates;
 
-/// Exports the measurements of background tasks. Clones are the same collector. It exports nothing before it has an
-/// inventory.
+/// Exports the metrics of background tasks. Exports nothing until an inventory is set. Clones share the inventory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TaskCollector(Arc<OnceLock<Inventory>>);
 
@@ -31,7 +30,7 @@ struct ResultLabels {
 }
 
 impl TaskCollector {
-    /// Sets the inventory, unless the collector already has one. A server has one inventory.
+    /// Sets the inventory. Later calls have no effect, because a server has one inventory.
     pub(super) fn set(&self, inventory: &Inventory) {
         self.0.get_or_init(|| inventory.clone());
     }
@@ -45,7 +44,7 @@ impl Collector for TaskCollector {
     }
 }
 
-/// Encodes the measurements of the tasks that disconnect silent hosts and assess clusters.
+/// Encodes the metrics of the tasks that disconnect silent hosts and assess clusters.
 fn encode_monitor(encoder: &mut DescriptorEncoder<'_>, tasks: &TaskStates) -> Result<(), fmt::Error> {
     let help = "Whether this replica monitors the hosts";
     let active = encoder.encode_descriptor("monitor_active", help, None, MetricType::Gauge)?;

@@ -1,13 +1,14 @@
 //! The page at `/docs`, which shows the OpenAPI document of the service.
 //!
-//! Published viewers do not meet the rules for our pages (`static_files`). The crates `utoipa-redoc`, `utoipa-rapidoc` and
-//! `utoipa-scalar` load their viewers from other servers and start them with inline scripts. `utoipa-swagger-ui` embeds
-//! its viewer, but it is 1.9 MB of scripts and styles, and it parses text as HTML.
+//! Published viewers break the rules for these pages (`static_files`). The crates `utoipa-redoc`, `utoipa-rapidoc` and
+//! `utoipa-scalar` load their viewers from other servers, and start them with inline scripts. `utoipa-swagger-ui`
+//! embeds its viewer, but this has 1.9 MB of scripts and styles, and parses text as HTML.
 
 use super::static_files::{self, CSS, HTML, SCRIPT};
 use inventory::api::auth::GuardedRouter;
 
-/// The files of the page: path, media type and contents. It also uses the style sheet and helpers of the page at `/`.
+/// The files of the page: path, media type and contents. The page also uses the style sheet and helpers of the page at
+/// `/`.
 pub(super) const PARTS: [(&str, &str, &str); 7] = [
     ("/docs", HTML, include_str!("index.html")),
     ("/docs/docs.css", CSS, include_str!("docs.css")),
@@ -18,7 +19,7 @@ pub(super) const PARTS: [(&str, &str, &str); 7] = [
     ("/docs/curl.js", SCRIPT, include_str!("curl.js")),
 ];
 
-/// Returns the routes of the page, at `/docs`, and of its other files.
+/// Returns the routes for the page at `/docs` and for its files.
 pub(super) fn routes() -> GuardedRouter {
     static_files::routes(PARTS)
 }

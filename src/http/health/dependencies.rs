@@ -1,4 +1,5 @@
-//! The checks of what requests need, for `/ready` and `/health`: the database and the bucket of uploaded files.
+//! Checks of the services that requests depend on, for `/ready` and `/health`: the database and the bucket of uploaded
+//! files.
 
 use std::error::Error;
 use std::time::Duration;
@@ -11,9 +12,9 @@ use inventory::store::Contact;
 
 use super::shared_check::SharedCheck;
 
-/// How long the result of a check of the database serves further requests.
+/// How long the result of a check of the database is reused.
 const DATABASE_FRESH: Duration = Duration::from_secs(1);
-/// How long the result of a check of the bucket serves further requests. Providers charge for each request.
+/// How long the result of a check of the bucket is reused. It is longer, because providers charge for each request.
 const FILES_FRESH: Duration = Duration::from_secs(10);
 
 /// The state of a service that requests need.
@@ -21,16 +22,16 @@ const FILES_FRESH: Duration = Duration::from_secs(10);
 #[schema(as = dependency_state)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum DependencyState {
-    /// Requests can use it.
+    /// Requests can use the service.
     Reachable,
-    /// It answers, but requests fail. Tables of a database are missing or locked, or it is read-only; a bucket is
-    /// missing or refuses the credentials.
+    /// The service responds, but requests to it fail. For example, tables of the database are missing or locked, the
+    /// database is read-only, the bucket is missing, or it refuses the credentials.
     Unusable,
-    /// It does not answer.
+    /// The service does not respond.
     Unreachable,
 }
 
-/// The checks of an inventory. Clones are the same checks.
+/// The checks of an inventory's database and bucket. Clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct DependencyChecks {
     inventory: Inventory,
@@ -62,19 +63,21 @@ impl DependencyChecks {
             state_from("database", before, checked.map_err(|error| (error.is_outage(), error)))
         };
         self.database.result(check).await.unwrap_or_else(|| match self.contact() {
-            // All connections wait for locked tables.
+            // The check timed out although the server can be reached, or the database is a file. This happens while
+            // tables are locked.
             None | Some(Contact::Unusable) => DependencyState::Unusable,
             Some(_) => DependencyState::Unreachable,
         })
     }
 
-    /// Returns the contact to a database server, or `None` for a file of this process.
+    /// Returns the state of the connection to a database server. Returns `None` if the database is a file of this
+    /// process.
     fn contact(&self) -> Option<Contact> {
         let store = self.inventory.records().store();
         (!store.is_alone()).then(|| store.feed().contact())
     }
 
-    /// Returns the state of the bucket of uploaded files, if they are in a bucket.
+    /// Returns the state of the bucket of uploaded files. Returns `None` if the files are stored in a directory.
     pub(super) async fn files(&self) -> Option<DependencyState> {
         let files = self.inventory.files().clone();
         if !files.is_in_bucket() {
@@ -88,8 +91,8 @@ impl DependencyChecks {
     }
 }
 
-/// Returns the state that a check has found. An error says whether it is an outage. Logs only changes of the state,
-/// because checks are frequent.
+/// Converts the result of a check to a state. The `bool` of an error is `true` for an outage. Logs the state only if it
+/// has changed, because checks are frequent.
 fn state_from<E: Error + 'static>(
     dependency: &'static str,
     before: Option<DependencyState>,

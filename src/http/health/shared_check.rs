@@ -1,7 +1,7 @@
-//! A check that concurrent requests share.
+//! A check whose result concurrent and later requests share.
 //!
-//! Supervisors ask every few seconds, and any client may ask. The result of a check also serves further requests for a
-//! moment, so that the cost does not depend on the number of requests.
+//! Supervisors request the health every few seconds, and any client may do so, too. The result of a check is reused for
+//! a moment, so that the cost does not depend on the number of requests.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,22 +9,22 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// How long a request waits for a check.
+/// Maximum time for a request to wait for a check.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A check that requests share. Clones are the same check.
+/// A check that requests share. Clones share its result.
 #[derive(Clone, Debug)]
 pub(super) struct SharedCheck<C> {
-    /// How long a result serves further requests, from the start of the check.
+    /// How long a result is reused, counted from the start of the check.
     fresh: Duration,
     last: Arc<Mutex<Option<CheckRun<C>>>>,
 }
 
-/// A check that runs or is done.
+/// A check in progress, or its result.
 #[derive(Clone, Debug)]
 struct CheckRun<C> {
-    begun: Instant,
-    /// `None` until the check is done.
+    start: Instant,
+    /// `None` until the check has finished.
     result: watch::Receiver<Option<C>>,
 }
 
@@ -34,12 +34,12 @@ impl<C: Copy> CheckRun<C> {
     }
 
     fn is_running(&self) -> bool {
-        // The task of a check that panicked has dropped the sender.
+        // If the task of a check panicked, its sender was dropped.
         self.condition().is_none() && self.result.has_changed().is_ok()
     }
 
     fn is_fresh(&self, fresh: Duration) -> bool {
-        self.condition().is_some() && self.begun.elapsed() < fresh
+        self.condition().is_some() && self.start.elapsed() < fresh
     }
 }
 
@@ -48,15 +48,15 @@ impl<C: Copy + Send + Sync + 'static> SharedCheck<C> {
         Self { fresh, last: Arc::default() }
     }
 
-    /// Returns the result of the running check or of a recent one, and starts `check` with the previous result if
-    /// neither exists. Returns `None` if the check takes too long; it continues for later requests.
+    /// Returns the result of the current or a recent check. Otherwise, starts `check` and passes it the previous
+    /// result. Returns `None` if the check takes too long. The check then continues for later requests.
     pub(super) async fn result<F>(&self, check: impl FnOnce(Option<C>) -> F) -> Option<C>
     where
         F: Future<Output = C> + Send + 'static,
     {
         let mut result = self.current_run(check).result;
         let done = timeout(PATIENCE, result.wait_for(Option::is_some)).await;
-        // A check that panicked has no result.
+        // There is no result if the check panicked.
         done.ok()?.ok().and_then(|condition| *condition)
     }
 
@@ -64,14 +64,14 @@ impl<C: Copy + Send + Sync + 'static> SharedCheck<C> {
     where
         F: Future<Output = C> + Send + 'static,
     {
-        // A panic leaves the state valid, because it is only assigned.
+        // A panic leaves the state valid, because it changes only by assignment.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(run) = last.as_ref().filter(|run| run.is_running() || run.is_fresh(self.fresh)) {
             return run.clone();
         }
         let work = check(last.as_ref().and_then(CheckRun::condition));
         let (done, result) = watch::channel(None);
-        let run = CheckRun { begun: Instant::now(), result };
+        let run = CheckRun { start: Instant::now(), result };
         *last = Some(run.clone());
         tokio::spawn(async move {
             done.send_replace(Some(work.await));

@@ -141,7 +141,7 @@ pub trait ImageInputs: fmt::Debug + Send + Sync {
 /// The state of a source of infra-envs: of the database for the inventory of this process, or of the external service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceStatus {
-    /// Whether the last access to the source succeeded.
+    /// Whether the source can be reached, as far as is known.
     pub is_reachable: bool,
     /// Whether images of cached infra-envs are served. This also holds during an outage, until the grace period has
     /// ended.

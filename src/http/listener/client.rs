@@ -1,15 +1,15 @@
-//! The client of a connection, identified by its address.
+//! Identifies the client of a connection by its address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The client of a connection. `None` for a client without an IP address, which is on this machine.
+/// The IP address of a client. `None` for a client on a Unix socket, which is on this machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ClientAddress(pub Option<IpAddr>);
 
 impl ClientAddress {
-    /// Returns the address by which clients are counted. A machine can use any number of IPv6 addresses within its /64
-    /// prefix, which it does not choose itself, so the prefix is the key.
+    /// Returns the key for counting the connections of a client. For IPv6, the key is the /64 prefix: a machine can use
+    /// any address within its prefix, but it cannot choose the prefix.
     pub(in crate::http) fn quota_key(self) -> Option<IpAddr> {
         Some(match self.0?.to_canonical() {
             IpAddr::V6(address) => {

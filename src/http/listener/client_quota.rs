@@ -1,4 +1,4 @@
-//! Connection slots, and the quota of each client.
+//! Connection slots: limits for all connections of a server, and for the connections of each client.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use super::client::ClientAddress;
 use super::limits::{MIN_SHARE, ServerLimits};
 
-/// The connection slots of a server, shared by all its listeners.
+/// The connection slots of a server. All its listeners share them.
 #[derive(Clone, Debug)]
 pub(super) struct ConnectionSlots(Arc<SharedSlots>);
 
@@ -17,17 +17,17 @@ pub(super) struct ConnectionSlots(Arc<SharedSlots>);
 struct SharedSlots {
     free: Arc<Semaphore>,
     client_quota: usize,
-    /// Slots in use per client; without clients that use none.
-    taken: Mutex<HashMap<IpAddr, usize>>,
+    /// The number of connections of each client that has any.
+    counts: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// A slot that is not counted for a client yet. It becomes free on drop.
+/// A slot without a client. Drop releases it.
 #[derive(Debug)]
 pub(super) struct FreeSlot {
     _permit: OwnedSemaphorePermit,
 }
 
-/// A slot that is counted for its client. It becomes free on drop.
+/// A slot assigned to a client. Drop releases it, and reduces the client's count.
 #[derive(Debug)]
 pub(super) struct TakenSlot {
     _slot: FreeSlot,
@@ -41,7 +41,7 @@ impl ConnectionSlots {
         Self(Arc::new(SharedSlots {
             free: Arc::new(Semaphore::new(total)),
             client_quota: limits.connections_of_client,
-            taken: Mutex::default(),
+            counts: Mutex::default(),
         }))
     }
 
@@ -50,23 +50,23 @@ impl ConnectionSlots {
         Ok(FreeSlot { _permit: Arc::clone(&self.0.free).acquire_owned().await? })
     }
 
-    /// Reports whether a new connection has to wait for a slot.
+    /// Returns `true` if a new connection has to wait for a slot.
     pub(super) fn are_all_taken(&self) -> bool {
         self.0.free.available_permits() == 0
     }
 
-    /// Assigns a slot to a client. Returns `None` if the client has used up its quota. Clients without an address are
-    /// on this machine and connect through a file whose permissions decide who may: no quota applies to them.
+    /// Assigns a slot to a client. Returns `None` if the client has reached its quota. There is no quota for clients
+    /// without an address. They are on this machine, and file permissions control their access to the Unix socket.
     pub(super) fn assign(&self, slot: FreeSlot, address: Option<IpAddr>) -> Option<TakenSlot> {
         let client = ClientAddress(address).quota_key();
         if let Some(client) = client {
-            let mut taken = self.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
-            let count = taken.get(&client).copied().unwrap_or(0);
+            let mut counts = self.0.counts.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = counts.get(&client).copied().unwrap_or(0);
             let share = self.0.free.available_permits().max(MIN_SHARE).min(self.0.client_quota);
             if count >= share {
                 return None;
             }
-            taken.insert(client, count.saturating_add(1));
+            counts.insert(client, count.saturating_add(1));
         }
         Some(TakenSlot { _slot: slot, client, slots: self.clone() })
     }
@@ -75,11 +75,11 @@ impl ConnectionSlots {
 impl Drop for TakenSlot {
     fn drop(&mut self) {
         let Some(client) = self.client else { return };
-        let mut taken = self.slots.0.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        match taken.get_mut(&client) {
+        let mut counts = self.slots.0.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        match counts.get_mut(&client) {
             Some(count) if *count > 1 => *count -= 1,
             _ => {
-                taken.remove(&client);
+                counts.remove(&client);
             }
         }
     }
@@ -99,13 +99,13 @@ mod tests {
     }
 
     async fn take_all_slots(slots: &ConnectionSlots, address: &str) -> Vec<TakenSlot> {
-        let mut taken = Vec::new();
+        let mut assigned = Vec::new();
         while !slots.are_all_taken()
             && let Some(slot) = take_slot(slots, address).await
         {
-            taken.push(slot);
+            assigned.push(slot);
         }
-        taken
+        assigned
     }
 
     #[tokio::test]
@@ -113,12 +113,15 @@ mod tests {
         let slots = connection_slots(1000, 100);
         let mut of_one = take_all_slots(&slots, "192.0.2.1").await;
         assert_eq!(of_one.len(), 100);
-        assert!(take_slot(&slots, "::ffff:192.0.2.1").await.is_none(), "the same in the other notation");
+        assert!(
+            take_slot(&slots, "::ffff:192.0.2.1").await.is_none(),
+            "the same client as an IPv4-mapped address"
+        );
         assert!(take_slot(&slots, "192.0.2.2").await.is_some());
         of_one.pop();
         assert!(take_slot(&slots, "192.0.2.1").await.is_some());
         drop(of_one);
-        assert!(slots.0.taken.lock().unwrap().is_empty());
+        assert!(slots.0.counts.lock().unwrap().is_empty());
         assert_eq!(slots.0.free.available_permits(), 1000);
     }
 
@@ -148,7 +151,7 @@ mod tests {
     #[tokio::test]
     async fn released_slot_goes_to_the_waiting_client() {
         let slots = connection_slots(1, 1);
-        let taken = take_slot(&slots, "192.0.2.1").await.unwrap();
+        let slot = take_slot(&slots, "192.0.2.1").await.unwrap();
         assert!(slots.are_all_taken());
         let waiting = tokio::spawn({
             let slots = slots.clone();
@@ -156,7 +159,7 @@ mod tests {
         });
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
-        drop(taken);
+        drop(slot);
         assert!(waiting.await.unwrap());
     }
 }

@@ -1,7 +1,7 @@
-//! Listening sockets that a supervisor such as systemd passes to the server at start (`sd_listen_fds(3)`).
+//! Takes over listening sockets that a supervisor such as systemd passes to the server at start (`sd_listen_fds(3)`).
 //!
-//! Environment variables contain the number of sockets, the process that they are for, and their names. The sockets are
-//! the file descriptors from 3 on. `listenfd` turns these bare numbers into sockets.
+//! Environment variables contain the number of the sockets, their names, and the id of the process that they are for.
+//! The sockets are the file descriptors from 3 on. The crate `listenfd` converts the descriptors to sockets.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,13 +12,13 @@ use std::process;
 
 use listenfd::ListenFd;
 
-/// The most sockets that are accepted. By default systemd has no more descriptors to pass, and a unit has a few.
+/// Maximum number of sockets. Typical units have a few.
 const MAX_SOCKETS: usize = 64;
 
 /// A listening socket that a supervisor passed to this process.
 #[derive(Debug)]
 pub struct InheritedListener {
-    /// The name of the socket; empty if it has none.
+    /// The name of the socket from `LISTEN_FDNAMES`. Empty if it has no name.
     pub name: String,
     pub(super) socket: InheritedSocket,
 }
@@ -30,15 +30,14 @@ pub(super) enum InheritedSocket {
 }
 
 impl InheritedListener {
-    /// Takes all sockets that were passed to this process.
+    /// Takes over all sockets passed to this process.
     ///
-    /// Call it once, before any thread starts: it changes the environment, so that child processes do not take the
-    /// sockets for theirs.
+    /// Call this once, before any thread starts. It changes the environment, so that child processes do not use the
+    /// sockets.
     ///
     /// # Errors
     ///
-    /// Returns an error if `LISTEN_FDS` or `LISTEN_FDNAMES` is invalid, or if one of the descriptors is not a listening
-    /// socket.
+    /// Returns an error if `LISTEN_FDS` or `LISTEN_FDNAMES` is invalid, or if a descriptor is not a listening socket.
     pub fn take_all() -> io::Result<Vec<Self>> {
         if env::var_os("LISTEN_PID").is_none_or(|id| id != *process::id().to_string()) {
             return Ok(Vec::new());
@@ -54,7 +53,7 @@ impl InheritedListener {
     }
 }
 
-/// Returns the names of `count` sockets, which are separated by colons. They decide which sockets use TLS.
+/// Parses the names of `count` sockets, separated by colons. The names select the sockets with TLS.
 fn socket_names(variable: Option<OsString>, count: usize) -> io::Result<Vec<String>> {
     let Some(text) = variable else { return Ok(vec![String::new(); count]) };
     let text = text.into_string().map_err(|_| invalid_names("LISTEN_FDNAMES is not UTF-8".to_owned()))?;
@@ -74,7 +73,7 @@ fn take_socket(sockets: &mut ListenFd, index: usize) -> io::Result<InheritedSock
         socket.set_nonblocking(true)?;
         return Ok(InheritedSocket::Unix(socket));
     }
-    // For a descriptor that is not a TCP listener either, the error contains its number.
+    // If the descriptor is not a TCP listener either, the error contains its number.
     let socket = sockets.take_tcp_listener(index)?.ok_or(io::ErrorKind::NotFound)?;
     socket.set_nonblocking(true)?;
     Ok(InheritedSocket::Tcp(socket))
@@ -88,13 +87,13 @@ mod tests {
 
     #[test]
     fn every_socket_has_a_name_if_any_has_one() {
-        let named = |text: &str, count| socket_names(Some(text.into()), count);
-        assert_eq!(named("https:http", 2).unwrap(), ["https", "http"]);
-        assert_eq!(named("", 1).unwrap(), [""]);
-        assert_eq!(named("", 0).unwrap(), [""; 0]);
+        let names = |text: &str, count| socket_names(Some(text.into()), count);
+        assert_eq!(names("https:http", 2).unwrap(), ["https", "http"]);
+        assert_eq!(names("", 1).unwrap(), [""]);
+        assert_eq!(names("", 0).unwrap(), [""; 0]);
         assert_eq!(socket_names(None, 2).unwrap(), ["", ""]);
         for (text, count) in [("https", 2), ("https:http", 1), ("https", 0)] {
-            assert!(named(text, count).unwrap_err().to_string().contains("LISTEN_FDNAMES has"), "{text}");
+            assert!(names(text, count).unwrap_err().to_string().contains("LISTEN_FDNAMES has"), "{text}");
         }
         let error = socket_names(Some(OsString::from_vec(vec![0xff])), 1).unwrap_err();
         assert_eq!(error.to_string(), "LISTEN_FDNAMES is not UTF-8");

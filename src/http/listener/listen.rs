@@ -1,4 +1,4 @@
-//! Listening sockets: TCP, Unix, and inherited ones.
+//! Listening sockets for TCP addresses and Unix paths, and sockets inherited from a supervisor.
 
 use std::fmt;
 use std::io;
@@ -15,14 +15,15 @@ use super::socket::Socket;
 use super::tls::Certificate;
 use super::unix::{self, SocketFile};
 
-/// The most unsent bytes that the kernel holds for a client, beyond those in flight. By default it takes up to 4 MiB
-/// for each client from a pool that all sockets of the machine share. Some hundred slow readers exhaust that pool, and
-/// then all connections stop.
+/// Maximum number of unsent bytes that the kernel buffers for a client, in addition to bytes in flight. By default, the
+/// kernel buffers up to 4 MiB per client, in a pool that all sockets of the machine share. A few hundred slow clients
+/// exhaust this pool, and then all connections stall.
 const MAX_UNSENT: u32 = 256 << 10;
-/// The congestion control for local connections: every Linux has it, every user may select it, and it has no timers.
+/// The congestion control for local connections. Every Linux kernel has it, every user may select it, and it does not
+/// pace packets with timers.
 const LOCAL_CONGESTION_CONTROL: &[u8] = b"reno";
 
-/// A listening socket: an address or a path, with TLS or without.
+/// A listening socket on an address or path, with or without TLS.
 pub struct Listener {
     socket: ListeningSocket,
     addr: ListenAddr,
@@ -34,7 +35,7 @@ enum ListeningSocket {
     Tcp(TcpListener),
     Unix {
         listener: UnixListener,
-        /// Removes the file on drop. `None` for an inherited socket, whose file belongs to the supervisor.
+        /// Drop removes the socket file. `None` for an inherited socket, because its file belongs to the supervisor.
         _file: Option<SocketFile>,
     },
 }
@@ -44,12 +45,12 @@ enum ListeningSocket {
 pub enum ListenAddr {
     /// A TCP address.
     Address(SocketAddr),
-    /// A path on this machine; `None` for a socket without one.
+    /// A path on this machine. `None` for an inherited socket without a path.
     Path(Option<PathBuf>),
 }
 
 impl ListenAddr {
-    /// Reports whether only this machine can connect.
+    /// Returns `true` if only clients on this machine can connect.
     #[must_use]
     pub fn is_local(&self) -> bool {
         match self {
@@ -79,11 +80,11 @@ impl Listener {
         TcpListener::bind(address).await?.try_into()
     }
 
-    /// Listens on a path. Replaces an existing socket that no process listens on. The socket is removed on drop.
+    /// Listens on a path. Replaces an existing socket if no process listens on it. Drop removes the socket.
     ///
     /// # Errors
     ///
-    /// Returns an error if the path cannot be bound, or if it is any other file or a socket in use.
+    /// Returns an error if the path cannot be bound, if it is another kind of file, or if the socket is in use.
     pub fn bind_unix(path: &Path) -> io::Result<Self> {
         let (listener, file) = unix::listen_on_path(path)?;
         let addr = ListenAddr::Path(Some(path.to_owned()));
@@ -95,7 +96,7 @@ impl Listener {
     ///
     /// # Errors
     ///
-    /// Returns an error if the socket cannot be used any more.
+    /// Returns an error if the inherited socket cannot be used.
     pub fn from_inherited(inherited: InheritedListener) -> io::Result<Self> {
         match inherited.socket {
             InheritedSocket::Tcp(socket) => TcpListener::from_std(socket)?.try_into(),
@@ -107,14 +108,13 @@ impl Listener {
         }
     }
 
-    /// Returns the listener with TLS.
+    /// Adds TLS to the listener.
     #[must_use]
     pub fn with_tls(self, certificate: &Certificate) -> Self {
         Self { tls: Some(certificate.acceptor()), ..self }
     }
 
-    /// Returns the listener restricted to requests of machines that cannot use TLS yet (see
-    /// [`AllowedRequests::FirstBoot`]).
+    /// Restricts the listener to requests of machines that cannot use TLS yet (see [`AllowedRequests::FirstBoot`]).
     #[must_use]
     pub fn for_first_boot(self) -> Self {
         Self { reach: AllowedRequests::FirstBoot, ..self }
@@ -126,7 +126,7 @@ impl Listener {
         &self.addr
     }
 
-    /// Reports whether connections use TLS.
+    /// Returns `true` if connections use TLS.
     #[must_use]
     pub fn has_tls(&self) -> bool {
         self.tls.is_some()
@@ -140,7 +140,7 @@ impl Listener {
         let (socket, address) = match &self.socket {
             ListeningSocket::Tcp(listener) => {
                 let (socket, address) = listener.accept().await?;
-                // If this fails, short responses are only delayed.
+                // If this fails, short responses are delayed, but they still arrive.
                 let _ = socket.set_nodelay(true);
                 (Socket::Tcp(socket), Some(address))
             }
@@ -154,7 +154,7 @@ impl Listener {
         Ok((socket, Peer { address, transport, reach: self.reach }))
     }
 
-    /// Returns the URL of the listener; `None` for a Unix socket.
+    /// Returns the URL of the listener. Returns `None` for a Unix socket.
     #[must_use]
     pub fn url(&self) -> Option<String> {
         let scheme = if self.has_tls() { "https" } else { "http" };
@@ -164,7 +164,7 @@ impl Listener {
         }
     }
 
-    /// Returns the IP address; `None` for a Unix socket.
+    /// Returns the IP address. Returns `None` for a Unix socket.
     #[must_use]
     pub fn ip(&self) -> Option<IpAddr> {
         match &self.addr {
@@ -193,8 +193,8 @@ impl TryFrom<TcpListener> for Listener {
     }
 }
 
-/// Turns off pacing for connections within this machine, mostly from a reverse proxy. BBR spaces packets with timers as
-/// if there were a network: four streams had a quarter of the rate that they have without pacing.
+/// Turns off pacing for connections within this machine, which usually come from a reverse proxy. BBR sends packets at
+/// intervals as if there were a network. With pacing, four downloads had a quarter of their rate without it.
 fn disable_pacing(socket: &SockRef<'_>) -> io::Result<()> {
     if socket.tcp_congestion()?.starts_with(b"bbr") {
         socket.set_tcp_congestion(LOCAL_CONGESTION_CONTROL)?;
@@ -237,8 +237,8 @@ mod tests {
             let listener = Listener::try_from(listener).unwrap();
             let _client = std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
             let Socket::Tcp(socket) = listener.accept().await.unwrap().0 else { panic!("no TCP") };
-            let chosen = SockRef::from(&socket).tcp_congestion().unwrap();
-            assert!(chosen.starts_with(expected), "{ip}: {}", String::from_utf8_lossy(&chosen));
+            let algorithm = SockRef::from(&socket).tcp_congestion().unwrap();
+            assert!(algorithm.starts_with(expected), "{ip}: {}", String::from_utf8_lossy(&algorithm));
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Sockets: what the server listens on, TLS certificates, connection limits, and shutdown.
+//! Accepts connections: listening sockets, TLS certificates, connection limits, and shutdown.
 //!
-//! An [`Acceptor`] accepts the connections of any number of [`Listener`]s within its [`ServerLimits`] and hands each
-//! one to a [`ServeConnection`]. It knows nothing of HTTP.
+//! An [`Acceptor`] accepts the connections of any number of [`Listener`]s within its [`ServerLimits`]. It passes each
+//! connection to a [`ServeConnection`], and does not depend on HTTP.
 
 mod client;
 mod client_quota;
@@ -33,59 +33,57 @@ pub(in crate::http) use socket::{Socket, charge_task_budget};
 use threads::ConnectionThreads;
 pub use tls::{Certificate, CertificateError, TlsRules, TlsVersion};
 
-/// The pause after a failed `accept`, mostly for lack of file descriptors: other connections have to end first.
+/// The pause after a failed `accept`. It usually fails for lack of file descriptors, until other connections end.
 const PAUSE: Duration = Duration::from_millis(50);
-/// The most clients at a time that get the answer that they have too many connections. Further connections are closed
-/// without one.
+/// Maximum number of concurrent responses to clients with too many connections. Beyond this number, connections are
+/// closed without a response.
 const MAX_REFUSALS: usize = 64;
-/// The shortest interval between repeats of a log message about connections.
+/// Minimum interval between two log messages about the same limit.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Serves connections that were accepted.
+/// A handler of accepted connections.
 pub(in crate::http) trait ServeConnection: Send + Sync + 'static {
     /// Serves a connection until it ends.
     fn serve(&self, accepted: AcceptedConnection) -> impl Future<Output = ()> + Send;
 
-    /// Answers a client that has too many connections.
+    /// Sends a refusal to a client with too many connections.
     fn refuse(socket: Socket) -> impl Future<Output = ()> + Send;
 }
 
-/// A connection that was accepted.
+/// An accepted connection.
 pub(in crate::http) struct AcceptedConnection {
-    /// Its socket.
     pub(in crate::http) socket: Socket,
-    /// The client.
     pub(in crate::http) peer: Peer,
-    /// The TLS configuration of its listener, if it has TLS.
+    /// The TLS configuration of the listener. `None` without TLS.
     pub(in crate::http) tls: Option<TlsAcceptor>,
-    /// Reports when the server is shut down. The server waits until all of these are dropped.
+    /// The current phase of the shutdown. The server waits until all receivers are dropped.
     pub(in crate::http) shutdown: watch::Receiver<ShutdownPhase>,
 }
 
 /// The phase of a server's shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::http) enum ShutdownPhase {
-    /// Not requested.
+    /// No shutdown was requested.
     Running,
-    /// Requests in progress are finished, and no new ones are read.
+    /// The server finishes requests in progress, and reads no new ones.
     Draining,
-    /// Connections are closed now.
+    /// The server closes the remaining connections.
     Closing,
 }
 
-/// Tells a request that takes long when the shutdown begins. Each request has one in its extensions.
+/// Notifies a long request of the shutdown. The extensions of each request contain one.
 #[derive(Clone, Debug)]
 pub(in crate::http) struct ShutdownSignal(pub(in crate::http) watch::Receiver<ShutdownPhase>);
 
 impl ShutdownSignal {
-    /// Waits for the beginning of the shutdown.
+    /// Waits until the shutdown begins.
     pub(in crate::http) async fn begun(mut self) {
-        // A dropped server closes its connections too.
+        // An error means that the server was dropped. That closes its connections too.
         let _ = self.0.wait_for(|phase| *phase > ShutdownPhase::Running).await;
     }
 }
 
-/// Accepts connections. Clones share their limits.
+/// Accepts connections. Clones share the limits.
 #[derive(Clone, Debug)]
 pub(in crate::http) struct Acceptor {
     limits: ServerLimits,
@@ -96,7 +94,7 @@ pub(in crate::http) struct Acceptor {
     has_too_many: LogThrottle,
 }
 
-/// The state that the connections of one listener share.
+/// The state shared by all connections of a listener.
 struct ListenerState<H> {
     handler: H,
     tls: Option<TlsAcceptor>,
@@ -119,16 +117,16 @@ impl Acceptor {
         &self.limits
     }
 
-    /// Serves the connections of a listener until `shutdown` is done. Then it closes the listener, waits for the grace
-    /// period of the limits, and closes the remaining connections.
+    /// Serves the connections of a listener until `shutdown` completes. Then closes the listener, waits for the grace
+    /// period, and closes the remaining connections.
     pub(in crate::http) async fn serve(
         &self,
         listener: Listener,
         handler: impl ServeConnection,
         shutdown: impl Future<Output = ()>,
     ) {
-        let (phase, seen) = watch::channel(ShutdownPhase::Running);
-        let shared = Arc::new(ListenerState { handler, tls: listener.tls().cloned(), shutdown: seen });
+        let (phase, receiver) = watch::channel(ShutdownPhase::Running);
+        let shared = Arc::new(ListenerState { handler, tls: listener.tls().cloned(), shutdown: receiver });
         let open = Arc::downgrade(&shared);
         tokio::select! {
             () = self.accept(&listener, &shared) => {}
@@ -161,11 +159,11 @@ impl Acceptor {
             match listener.accept().await {
                 Ok((socket, peer)) => match self.slots.assign(slot, peer.address.map(|address| address.ip()))
                 {
-                    Some(taken) => self.start_connection(taken, socket, peer, shared),
+                    Some(slot) => self.start_connection(slot, socket, peer, shared),
                     None => self.refuse_client::<H>(socket, peer),
                 },
                 Err(error) if concerns_one_connection(&error) => {}
-                // Such a failure passes, and ending the server would help no client.
+                // Such a failure is temporary, so the server continues.
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(PAUSE).await;
@@ -177,7 +175,7 @@ impl Acceptor {
     /// Serves a connection on one of the connection threads.
     fn start_connection(
         &self,
-        taken: TakenSlot,
+        slot: TakenSlot,
         socket: Socket,
         peer: Peer,
         shared: &Arc<ListenerState<impl ServeConnection>>,
@@ -192,13 +190,13 @@ impl Acceptor {
                 }
                 Err(error) => tracing::warn!(%peer, %error, "cannot serve a connection"),
             }
-            drop(taken);
+            drop(slot);
         });
     }
 
-    /// Refuses a client that has more connections than its quota, with an answer unless that needs a TLS handshake.
+    /// Refuses a client that has more connections than its quota. Sends a response, unless that needs a TLS handshake.
     ///
-    /// The client does not wait for a slot: the connections that it would wait for are its own.
+    /// The client does not wait for a slot, because it would wait for its own connections.
     fn refuse_client<H: ServeConnection>(&self, socket: Socket, peer: Peer) {
         if self.has_too_many.is_due() {
             tracing::warn!(%peer, "client exceeds its connection quota");
@@ -215,12 +213,12 @@ impl Acceptor {
     }
 }
 
-/// Lets a message into the log once per [`LOG_INTERVAL`].
+/// Limits a log message to one per [`LOG_INTERVAL`].
 #[derive(Clone, Debug, Default)]
 struct LogThrottle(Arc<Mutex<Option<Instant>>>);
 
 impl LogThrottle {
-    /// Reports whether the message may be logged now, and counts it as logged.
+    /// Returns `true` if the message may be logged now, and starts the next interval.
     fn is_due(&self) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = last.is_none_or(|last| last.elapsed() >= LOG_INTERVAL);
@@ -231,7 +229,7 @@ impl LogThrottle {
     }
 }
 
-/// Reports whether a failed `accept` concerns one connection and not the listener.
+/// Returns `true` if a failed `accept` concerns only one connection, not the listener.
 fn concerns_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset)
 }

@@ -1,18 +1,18 @@
-//! The other end of a connection: its address, its transport, and the requests that it may send.
+//! The other side of a connection: its address, its transport, and the requests that it may send.
 
 use std::fmt;
 use std::net::SocketAddr;
 
 use super::client::ClientAddress;
 
-/// The other end of a connection. The server adds it to the extensions of each request.
+/// The other side of a connection. The server adds this value to the extensions of each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// The address; `None` for a client on a Unix socket.
+    /// The address. `None` for a client on a Unix socket.
     pub address: Option<SocketAddr>,
-    /// The transport of the connection.
+    /// How the connection transports bytes.
     pub transport: PeerTransport,
-    /// The requests that the connection may send.
+    /// Which requests the server accepts on the connection.
     pub reach: AllowedRequests,
 }
 
@@ -21,23 +21,24 @@ pub struct Peer {
 pub enum PeerTransport {
     /// Plain TCP.
     Tcp,
-    /// TLS.
+    /// TLS over TCP or over a Unix socket.
     Tls,
-    /// A unix socket.
+    /// A Unix socket without TLS.
     Unix,
 }
 
-/// The requests that a connection may send.
+/// The requests that a server accepts on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllowedRequests {
     /// All requests.
     All,
-    /// Only those that a machine sends before it can use TLS. All others need a listener with TLS.
+    /// Only requests of a machine that cannot use TLS yet, such as downloads of boot files. Other requests need a
+    /// listener with TLS.
     FirstBoot,
 }
 
 impl Peer {
-    /// Returns the client of the connection.
+    /// Returns the client, for quotas and logs.
     #[must_use]
     pub fn client(&self) -> ClientAddress {
         ClientAddress(self.address.map(|address| address.ip()))

@@ -8,8 +8,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::coop;
 
-/// The number of written bytes that count as one operation of tokio's budget. A task may do 128 operations before the
-/// other tasks of its thread run.
+/// The number of written bytes that count as one operation in tokio's task budget. A task may perform 128 operations
+/// before the other tasks of its thread run.
 const OPERATION_LEN: usize = 32 << 10;
 
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(in crate::http) enum Socket {
     Unix(UnixStream),
 }
 
-/// A socket that is moved from one runtime to another.
+/// A socket detached from its runtime, to move it to another one.
 #[derive(Debug)]
 pub(super) enum DetachedSocket {
     Tcp(std::net::TcpStream),
@@ -26,7 +26,6 @@ pub(super) enum DetachedSocket {
 }
 
 impl DetachedSocket {
-    /// Detaches a socket from the runtime that accepted it.
     pub(super) fn from_socket(socket: Socket) -> io::Result<Self> {
         match socket {
             Socket::Tcp(socket) => socket.into_std().map(Self::Tcp),
@@ -34,7 +33,6 @@ impl DetachedSocket {
         }
     }
 
-    /// Attaches the socket to the current runtime.
     pub(super) fn attach(self) -> io::Result<Socket> {
         match self {
             Self::Tcp(socket) => TcpStream::from_std(socket).map(Socket::Tcp),
@@ -43,19 +41,19 @@ impl DetachedSocket {
     }
 }
 
-/// Counts a large write as several operations. tokio counts it as one, so a stream to a fast client would delay all
-/// other tasks of its thread for the time of 128 large writes.
+/// Counts a large write as several operations. tokio counts it as one. A download to a fast client would then delay the
+/// other tasks of its thread by up to 128 large writes.
 pub(in crate::http) fn charge_task_budget(
-    written: Poll<io::Result<usize>>,
+    result: Poll<io::Result<usize>>,
     context: &mut Context<'_>,
 ) -> Poll<io::Result<usize>> {
-    if let Poll::Ready(Ok(len)) = written {
+    if let Poll::Ready(Ok(len)) = result {
         for _ in 0..len / OPERATION_LEN {
             let Poll::Ready(operation) = coop::poll_proceed(context) else { break };
             operation.made_progress();
         }
     }
-    written
+    result
 }
 
 impl AsyncRead for Socket {
@@ -73,11 +71,11 @@ impl AsyncRead for Socket {
 
 impl AsyncWrite for Socket {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = match self.get_mut() {
+        let result = match self.get_mut() {
             Self::Tcp(socket) => Pin::new(socket).poll_write(context, bytes),
             Self::Unix(socket) => Pin::new(socket).poll_write(context, bytes),
         };
-        charge_task_budget(written, context)
+        charge_task_budget(result, context)
     }
 
     fn poll_write_vectored(
@@ -85,11 +83,11 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = match self.get_mut() {
+        let result = match self.get_mut() {
             Self::Tcp(socket) => Pin::new(socket).poll_write_vectored(context, slices),
             Self::Unix(socket) => Pin::new(socket).poll_write_vectored(context, slices),
         };
-        charge_task_budget(written, context)
+        charge_task_budget(result, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -140,7 +138,7 @@ mod tests {
         assert_eq!(writes_per_turn(1 << 20).await, 4);
         assert_eq!(writes_per_turn(4 << 20).await, 1);
         assert_eq!(writes_per_turn(64 << 20).await, 1);
-        // tokio counts the operation itself.
+        // For a short write, only tokio itself counts an operation.
         assert_eq!(writes_per_turn(2 << 10).await, 1000);
     }
 }

@@ -1,8 +1,8 @@
-//! The threads that serve connections: one per processor, each with its own event loop.
+//! The threads that serve connections: one per CPU, each with its own event loop.
 //!
-//! A connection stays on its thread, which reads a request, answers it from a table and writes the response without a
-//! switch. On a runtime that moves tasks between threads, waking another thread for each of these steps costs more than
-//! the steps. Work that may take longer runs on the runtime that started the server.
+//! A connection stays on one thread. This thread reads a request, finds the response in a table, and sends it. On a
+//! runtime that moves tasks between threads, waking another thread for each of these steps costs more than the steps.
+//! Longer work runs on the runtime that started the server.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::thread;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
-/// The connection threads. Clones share them; they end when the last clone is dropped.
+/// The connection threads. Clones share them. They end when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub(super) struct ConnectionThreads(Arc<ThreadLoops>);
 
@@ -20,12 +20,12 @@ pub(super) struct ConnectionThreads(Arc<ThreadLoops>);
 struct ThreadLoops {
     loops: Vec<Handle>,
     next: AtomicUsize,
-    /// Its drop ends the threads.
+    /// Drop ends the threads.
     _end: watch::Sender<()>,
 }
 
 impl ConnectionThreads {
-    /// Starts one thread per processor. If none can be started, connections are served on the caller's runtime.
+    /// Starts one thread per CPU. If none can be started, the caller's runtime serves the connections.
     pub(super) fn start() -> Self {
         let (end, ended) = watch::channel(());
         let count = thread::available_parallelism().map_or(1, NonZero::get);
@@ -39,7 +39,7 @@ impl ConnectionThreads {
         Self(Arc::new(ThreadLoops { loops, next: AtomicUsize::new(0), _end: end }))
     }
 
-    /// Runs a task on the next thread, in turn.
+    /// Runs a task on one of the threads. The threads take turns.
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let next = self.0.next.fetch_add(1, Ordering::Relaxed);
         let handle = next.checked_rem(self.0.loops.len()).and_then(|next| self.0.loops.get(next));
@@ -55,10 +55,10 @@ fn start_thread(mut ended: watch::Receiver<()>) -> std::io::Result<Handle> {
     let handle = runtime.handle().clone();
     let run = move || {
         runtime.block_on(async {
-            // No value is ever sent: an error means that the sender was dropped.
+            // The sender never sends a value. An error means that it was dropped.
             while ended.changed().await.is_ok() {}
         });
-        // Does not wait for reads in progress.
+        // This does not wait for reads in progress.
         runtime.shutdown_background();
     };
     thread::Builder::new().name("connections".to_owned()).spawn(run)?;

@@ -1,4 +1,4 @@
-//! The server's certificate and its key, which can be replaced while the server runs.
+//! The server's TLS certificate and key, which can be replaced while the server runs.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
@@ -22,19 +22,20 @@ use tokio_rustls::rustls::{
 
 use super::validity::ValidityPeriod;
 
-/// The interval between checks of the files. They are replaced days before the old certificate expires.
+/// The interval between checks of the files for changes. A short interval is not needed, because certificates are
+/// replaced days before they expire.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// The largest accepted file. A chain has some KiB.
+/// Maximum size of a file. A certificate chain is a few KiB.
 const MAX_FILE: u64 = 1 << 20;
 
-/// An error that makes a certificate unusable.
+/// Why a certificate cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertificateError {
     /// A file cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
-        /// The file.
+        /// The file with the certificates or the key.
         path: PathBuf,
         /// The error of the file system.
         source: io::Error,
@@ -42,51 +43,51 @@ pub enum CertificateError {
     /// A file is not in PEM format.
     #[error("{} is not a PEM file", path.display())]
     Pem {
-        /// The file.
+        /// The file with the certificates or the key.
         path: PathBuf,
-        /// The syntax error.
+        /// Where the PEM syntax is wrong.
         source: pem::Error,
     },
     /// The certificate file contains no certificate.
     #[error("{} contains no certificate", path.display())]
     NoCertificate {
-        /// The file.
+        /// The file for the certificates.
         path: PathBuf,
     },
     /// A certificate is invalid.
     #[error("the first certificate in {} is invalid", path.display())]
     Certificate {
-        /// The file.
+        /// The file with the certificates.
         path: PathBuf,
-        /// The reason.
+        /// Why TLS cannot use the certificate.
         source: rustls::Error,
     },
     /// The key file contains no unencrypted private key.
     #[error("{} contains no unencrypted private key", path.display())]
     NoKey {
-        /// The file.
+        /// The file for the private key.
         path: PathBuf,
     },
     /// A private key has an unsupported type.
     #[error("cannot use the private key in {}", path.display())]
     Key {
-        /// The file.
+        /// The file with the private key.
         path: PathBuf,
-        /// The reason.
+        /// Why TLS cannot use the key.
         source: rustls::Error,
     },
     /// The private key does not match the certificate.
     #[error("the private key in {} does not match the first certificate in {}", key.display(), chain.display())]
     Mismatch {
-        /// The file of the certificate.
+        /// The file with the certificates.
         chain: PathBuf,
-        /// The file of the key.
+        /// The file with the private key.
         key: PathBuf,
     },
     /// None of the configured TLS 1.2 cipher suites is supported.
     #[error("none of the TLS 1.2 cipher suites {names} is supported")]
     NoSuite {
-        /// The names of the configured suites.
+        /// The names of the configured suites, separated by commas.
         names: String,
     },
     /// TLS cannot be set up.
@@ -94,14 +95,14 @@ pub enum CertificateError {
     Setup(#[source] rustls::Error),
 }
 
-/// The TLS versions and cipher suites that a server accepts. rustls has no weak ones; a site with its own policy can
-/// narrow them further.
+/// The TLS versions and cipher suites that a server accepts. rustls supports no weak ones, but the policy of a site can
+/// restrict them further.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsRules {
-    /// The oldest accepted version.
+    /// The oldest accepted version of TLS.
     pub oldest: TlsVersion,
-    /// The accepted TLS 1.2 cipher suites by their names in IANA's registry; empty for all. Suites that the server does
-    /// not support are ignored. TLS 1.3 always has all of its suites.
+    /// The accepted TLS 1.2 cipher suites, by their names in the IANA registry. If empty, all supported suites are
+    /// accepted. Unsupported names are ignored. All TLS 1.3 suites are always accepted.
     pub suites: Vec<String>,
 }
 
@@ -116,13 +117,13 @@ pub enum TlsVersion {
 }
 
 impl TlsRules {
-    /// Returns `true` if a cipher suite has this name in IANA's registry, whether the server supports it or not.
+    /// Returns `true` if the IANA registry contains a cipher suite with this name. The server may not support it.
     #[must_use]
     pub fn is_suite(name: &str) -> bool {
         (0..=u16::MAX).any(|id| {
-            // rustls has its own prefix for suites of TLS 1.3.
-            let known = CipherSuite::from(id).as_str().map(|known| known.replacen("TLS13_", "TLS_", 1));
-            known.as_deref() == Some(name)
+            // rustls uses another prefix for TLS 1.3 suites.
+            let suite = CipherSuite::from(id).as_str().map(|suite| suite.replacen("TLS13_", "TLS_", 1));
+            suite.as_deref() == Some(name)
         })
     }
 
@@ -133,7 +134,7 @@ impl TlsRules {
         }
     }
 
-    /// Removes the TLS 1.2 suites that are not accepted.
+    /// Removes all TLS 1.2 suites except the accepted ones.
     fn limit_cipher_suites(&self, mut provider: CryptoProvider) -> Result<CryptoProvider, CertificateError> {
         if self.suites.is_empty() {
             return Ok(provider);
@@ -151,7 +152,7 @@ impl TlsRules {
     }
 }
 
-/// A certificate with its chain and its key, from two PEM files. Clones share the state.
+/// A certificate chain with its private key, from two PEM files. Clones share the current certificate.
 #[derive(Clone, Debug)]
 pub struct Certificate {
     current: Arc<CurrentCertificate>,
@@ -164,30 +165,31 @@ struct CurrentCertificate {
     key: PathBuf,
     provider: Arc<CryptoProvider>,
     pair: RwLock<Arc<CertifiedKey>>,
-    /// The versions of the files at the last attempt to read them, successful or not.
-    seen: Mutex<[Option<FileVersion>; 2]>,
-    /// Notified to read the files again.
-    asked: Notify,
+    /// The versions of both files at the last attempt to read them.
+    versions: Mutex<[Option<FileVersion>; 2]>,
+    /// Requests that the files are read again.
+    reload_request: Notify,
 }
 
-/// The version of a file: device, inode, length, and the time of its last change (`ctime`) in seconds and nanoseconds.
+/// The version of a file: device, inode, length, and `ctime` in seconds and nanoseconds.
 type FileVersion = (u64, u64, u64, i64, i64);
 
 impl Certificate {
-    /// Reads a certificate and its chain from one file and its key from another, which may be the same file.
+    /// Reads a certificate chain and its private key. Both may be in the same file.
     ///
     /// # Errors
     ///
-    /// Returns an error that names the unusable file and the reason.
+    /// Returns an error with the file that cannot be used, and the reason.
     pub fn open(chain: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Result<Self, CertificateError> {
         Self::open_with(chain, key, &TlsRules::default())
     }
 
-    /// Reads a certificate as [`open`](Self::open) does, with rules for TLS.
+    /// Like [`open`](Self::open), but with rules for TLS.
     ///
     /// # Errors
     ///
-    /// Returns an error that names the unusable file and the reason, or if `rules` leave no cipher suite.
+    /// Returns an error with the file that cannot be used, and the reason. Also returns an error if `rules` permit no
+    /// cipher suite.
     pub fn open_with(
         chain: impl Into<PathBuf>,
         key: impl Into<PathBuf>,
@@ -195,9 +197,16 @@ impl Certificate {
     ) -> Result<Self, CertificateError> {
         let (chain, key) = (chain.into(), key.into());
         let provider = Arc::new(rules.limit_cipher_suites(aws_lc_rs::default_provider())?);
-        let seen = Mutex::new([file_version(&chain), file_version(&key)]);
+        let versions = Mutex::new([file_version(&chain), file_version(&key)]);
         let pair = RwLock::new(Arc::new(read_pair(&chain, &key, &provider)?));
-        let current = Arc::new(CurrentCertificate { chain, key, provider, pair, seen, asked: Notify::new() });
+        let current = Arc::new(CurrentCertificate {
+            chain,
+            key,
+            provider,
+            pair,
+            versions,
+            reload_request: Notify::new(),
+        });
         current.warn_unless_valid();
         let config = ServerConfig::builder_with_provider(Arc::clone(&current.provider))
             .with_protocol_versions(&rules.protocol_versions())
@@ -205,7 +214,7 @@ impl Certificate {
         let resolver = Arc::clone(&current) as Arc<dyn ResolvesServerCert>;
         let mut config = config.with_no_client_auth().with_cert_resolver(resolver);
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        // With tickets, a returning client costs no signature, and the server keeps no session in memory.
+        // With tickets, a returning client needs no signature, and the server keeps no sessions in memory.
         config.ticketer = aws_lc_rs::Ticketer::new().map_err(CertificateError::Setup)?;
         Ok(Self { current, config: Arc::new(config) })
     }
@@ -214,33 +223,33 @@ impl Certificate {
     ///
     /// # Errors
     ///
-    /// Returns an error that names the unusable file and the reason. The previous certificate then stays in use.
+    /// Returns an error with the file that cannot be used, and the reason. The previous certificate then stays in use.
     pub fn reload(&self) -> Result<(), CertificateError> {
         self.current.reload()
     }
 
-    /// Makes [`reload_on_change`](Self::reload_on_change) read the files again, even if they appear unchanged.
+    /// Makes [`reload_on_change`](Self::reload_on_change) read the files again, even if they seem unchanged.
     pub fn force_reload(&self) {
-        self.current.asked.notify_one();
+        self.current.reload_request.notify_one();
     }
 
-    /// Reads the files again whenever they change, for as long as the future is polled. Logs errors.
+    /// Reads the files again whenever they change. Runs until the future is dropped, and logs errors.
     pub async fn reload_on_change(&self) {
         loop {
-            let is_asked = tokio::select! {
-                () = self.current.asked.notified() => true,
+            let is_forced = tokio::select! {
+                () = self.current.reload_request.notified() => true,
                 () = tokio::time::sleep(INTERVAL) => false,
             };
             let current = Arc::clone(&self.current);
-            // The files may be on storage that is slow or has failed.
-            let done = tokio::task::spawn_blocking(move || current.reload_if_changed(is_asked));
+            // Use a blocking thread, because the storage of the files may be slow or unavailable.
+            let done = tokio::task::spawn_blocking(move || current.reload_if_changed(is_forced));
             if let Err(error) = done.await {
                 tracing::error!(%error, "cannot check the certificate for changes");
             }
         }
     }
 
-    /// Returns the time for which the current certificate and its chain are valid.
+    /// Returns the time for which the current certificate chain is valid.
     pub(in crate::http) fn validity(&self) -> Option<ValidityPeriod> {
         self.current.validity()
     }
@@ -252,9 +261,9 @@ impl Certificate {
 
 impl CurrentCertificate {
     fn reload(&self) -> Result<(), CertificateError> {
-        // A change after this line is detected by the next check.
-        let seen = self.file_versions();
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+        // Record the versions first, so that the next check detects a change after this line.
+        let versions = self.file_versions();
+        *self.versions.lock().unwrap_or_else(PoisonError::into_inner) = versions;
         let pair = read_pair(&self.chain, &self.key, &self.provider)?;
         *self.pair.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pair);
         self.warn_unless_valid();
@@ -269,8 +278,8 @@ impl CurrentCertificate {
         ValidityPeriod::of_chain(&self.pair().cert)
     }
 
-    /// Warns if clients refuse the certificate because of its dates. It stays in use, because the clock of this machine
-    /// may be wrong.
+    /// Logs a warning if clients would refuse the certificate because of its dates. The certificate stays in use,
+    /// because the clock of this machine may be wrong.
     fn warn_unless_valid(&self) {
         let (Some(ValidityPeriod { begin, end }), now) = (self.validity(), Utc::now()) else { return };
         let chain = self.chain.display();
@@ -281,9 +290,9 @@ impl CurrentCertificate {
         }
     }
 
-    fn reload_if_changed(&self, is_asked: bool) {
-        let seen = *self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if !is_asked && self.file_versions() == seen {
+    fn reload_if_changed(&self, is_forced: bool) {
+        let versions = *self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_forced && self.file_versions() == versions {
             return;
         }
         match self.reload() {
@@ -322,7 +331,7 @@ fn read_pair(chain: &Path, key: &Path, provider: &CryptoProvider) -> Result<Cert
     let private = private.map_err(|source| CertificateError::Key { path: key.to_owned(), source })?;
     let pair = CertifiedKey::new(certificates, private);
     match pair.keys_match() {
-        // `Unknown`: the key does not reveal its public half.
+        // `Unknown` means that the key does not reveal its public half.
         Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(pair),
         Err(rustls::Error::InconsistentKeys(_)) => {
             Err(CertificateError::Mismatch { chain: chain.to_owned(), key: key.to_owned() })

@@ -1,4 +1,4 @@
-//! A listening Unix socket with a path, which is removed when the socket is closed.
+//! Listens on a Unix socket with a path. The socket file is removed when the socket is closed.
 
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
@@ -10,47 +10,47 @@ use std::process;
 
 use tokio::net::UnixListener;
 
-/// The mode of the socket: the user and the group of the service may connect. Add a reverse proxy in front of the
-/// server to that group.
+/// The mode of the socket file. It allows connections from the user and the group of the service. A reverse proxy in
+/// front of the server must be in this group.
 const MODE: u32 = 0o660;
 
-/// The path of a socket. Removes the socket on drop, unless the path has been replaced.
+/// A socket file. Drop removes the file, unless another file has replaced it.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     path: PathBuf,
-    /// Device and inode.
+    /// The device and inode of the file.
     identity: (u64, u64),
-    /// The process that made the socket. Forked processes do not remove it.
+    /// The process that created the socket. A forked process does not remove the file.
     process: u32,
 }
 
 /// Listens on a path. Replaces the socket of a server that ended without removing it.
 pub(super) fn listen_on_path(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     require_free_path(path)?;
-    // Created under a temporary name, so that its final path has the right mode from the beginning.
-    let mut making = OsString::from(path);
-    making.push(format!(".{}", process::id()));
-    let making = PathBuf::from(making);
-    match fs::remove_file(&making) {
+    // Create the socket under a temporary name, so that it has the right mode when it appears under its final name.
+    let mut temporary = OsString::from(path);
+    temporary.push(format!(".{}", process::id()));
+    let temporary = PathBuf::from(temporary);
+    match fs::remove_file(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let listener = UnixListener::bind(&making)?;
-    let named = move_into_place(&making, path);
-    if named.is_err() {
-        let _ = fs::remove_file(&making);
+    let listener = UnixListener::bind(&temporary)?;
+    let file = move_into_place(&temporary, path);
+    if file.is_err() {
+        let _ = fs::remove_file(&temporary);
     }
-    Ok((listener, named?))
+    Ok((listener, file?))
 }
 
-fn move_into_place(making: &Path, path: &Path) -> io::Result<SocketFile> {
-    fs::set_permissions(making, Permissions::from_mode(MODE))?;
-    let data = fs::symlink_metadata(making)?;
-    fs::rename(making, path)?;
+fn move_into_place(temporary: &Path, path: &Path) -> io::Result<SocketFile> {
+    fs::set_permissions(temporary, Permissions::from_mode(MODE))?;
+    let data = fs::symlink_metadata(temporary)?;
+    fs::rename(temporary, path)?;
     Ok(SocketFile { path: path.to_owned(), identity: (data.dev(), data.ino()), process: process::id() })
 }
 
-/// Returns an error if the path exists and is not a dead socket of this user.
+/// Returns an error if the path exists, unless it is an unused socket of this user.
 fn require_free_path(path: &Path) -> io::Result<()> {
     let refused = |what: &str| io::Error::new(io::ErrorKind::AlreadyExists, what.to_owned());
     let data = match fs::symlink_metadata(path) {
@@ -65,7 +65,7 @@ fn require_free_path(path: &Path) -> io::Result<()> {
     }
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
-        // This includes a socket whose queue is full, or that this process may not connect to.
+        // The socket is in use, its queue is full, or this process may not connect to it.
         _ => Err(refused("another process listens on this socket")),
     }
 }
@@ -96,10 +96,10 @@ mod tests {
         assert_eq!(listen_refusal(&path), "another process listens on this socket");
         drop((listener, file));
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-        // A server that ended without removing its socket.
+        // This socket stays after its server has ended.
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         let (_listener, file) = listen_on_path(&path).unwrap();
-        // A file that replaced the socket is not removed.
+        // If another file has replaced the socket, drop does not remove it.
         fs::remove_file(&path).unwrap();
         fs::write(&path, "precious").unwrap();
         drop(file);

@@ -1,4 +1,4 @@
-//! The time for which a certificate chain is valid.
+//! Determines for which time a certificate chain is valid.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
 use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::{CertificateError, Error, RootCertStore};
 
-/// A time after the end of every certificate: the first second of the year 10000.
+/// A time after the expiry of every certificate: the first second of the year 10000.
 const AFTER_ALL: Duration = Duration::from_secs(253_402_300_800);
 
-/// The time for which all certificates of a chain are valid.
+/// The time during which all certificates of a chain are valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http) struct ValidityPeriod {
-    /// When the last certificate becomes valid.
+    /// When the last of the certificates becomes valid.
     pub(in crate::http) begin: DateTime<Utc>,
-    /// When the first certificate expires.
+    /// When the first of the certificates expires.
     pub(in crate::http) end: DateTime<Utc>,
 }
 
@@ -30,8 +30,8 @@ impl ValidityPeriod {
             .reduce(|one, other| Self { begin: one.begin.max(other.begin), end: one.end.min(other.end) })
     }
 
-    /// Returns the validity of a certificate. rustls shows it only in the errors of a verification, which checks the
-    /// time before anything else.
+    /// Returns the validity of a certificate. rustls reveals the dates only in verification errors. Verification checks
+    /// the dates first, so this calls it with a time before and a time after the validity.
     fn of_certificate(certificate: &CertificateDer<'_>) -> Option<Self> {
         let parsed = ParsedCertificate::try_from(certificate).ok()?;
         let verify = |at: Duration| {

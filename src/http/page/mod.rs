@@ -1,9 +1,9 @@
-//! The page for browsers: it shows infra-envs, the progress of their hosts and the base images, and has forms
-//! for new infra-envs and base images.
+//! The web page of the service. It shows infra-envs, the progress of their hosts, and base images. It has forms that
+//! create infra-envs and add base images.
 //!
 //! The page consists of static HTML, CSS and JavaScript files. It calls the API like any other client, with the
-//! credentials of its user, so the files need no access control. It loads nothing from other servers, and its policy
-//! makes the browser enforce that.
+//! credentials of its user, so the files need no access control. It loads nothing from other servers. A content
+//! security policy makes the browser enforce this.
 
 use super::static_files::{self, CSS, HTML, SCRIPT, SVG};
 use inventory::api::auth::GuardedRouter;
@@ -34,7 +34,7 @@ pub(super) const PARTS: [(&str, &str, &str); 22] = [
     ("/page/time.js", SCRIPT, include_str!("time.js")),
 ];
 
-/// Returns the routes of the page, at `/`, and of its other files.
+/// Returns the routes for the page at `/` and for its files.
 pub(super) fn routes() -> GuardedRouter {
     static_files::routes(PARTS)
 }
