@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_a_file_that_got_shorter() {
+    fn rejects_truncated_file() {
         let path = temp_file();
         let base = open_base(&path);
         let before = base.stamp().unwrap();

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writer_waits_until_the_lease_is_given_back() {
+    fn writer_waits_until_the_lease_is_returned() {
         let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         let lease = Lease::acquire(Arc::new(File::open(&path).unwrap())).unwrap();
         assert!(!lease.is_breaking());

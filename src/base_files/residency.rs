@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_a_file_that_got_shorter() {
+    fn rejects_truncated_file() {
         let (file, base) = probed_base(4 * STEP);
         file.set_len(STEP + 1).unwrap();
         let error = base.residency(extent(2 * STEP, STEP)).unwrap_err();

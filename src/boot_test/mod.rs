@@ -22,7 +22,7 @@ pub const IGNITION_MARKER: &str = "Ignition: user-provided config was applied";
 /// The firmware of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Firmware {
-    /// The SeaBIOS firmware of QEMU.
+    /// A legacy BIOS, the default firmware of QEMU.
     #[default]
     Bios,
     /// UEFI without Secure Boot.

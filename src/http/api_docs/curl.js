@@ -1,17 +1,17 @@
-// Examples of requests, as commands for a POSIX shell.
+// Example requests as curl commands for a POSIX shell.
 
 import { ROOT } from "./document.js";
 
-/** The schemes of tokens that the example uses, the preferred one first. */
+/** The security schemes that an example may use, the preferred one first. */
 const TOKENS = ["userAuth", "agentAuth"];
 
-/** Quotes a text for the shell. */
+/** Quotes a text for the shell, if necessary. */
 const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
-/** Escapes a text between double quotes. */
+/** Escapes a text inside double quotes. */
 const escaped = (text) => text.replace(/["\\$`]/g, "\\$&");
 
-/** Returns the variable of the shell that stands for a parameter. */
+/** Returns the shell variable for the value of a parameter. */
 export const variable = (name) => `$${name.replace(/\W/g, "_").toUpperCase()}`;
 
 /** Returns the key of a parameter in the map of values. */
@@ -20,7 +20,7 @@ export const valueKey = (parameter) => `${parameter.in} ${parameter.name}`;
 /** Returns the variables in a command. */
 export const variablesIn = (command) => [...new Set(command.match(/\$[A-Z][A-Z0-9_]*/g))];
 
-/** Returns the command for an operation. `values` has the values of parameters that the user entered. */
+/** Returns the command for an operation. `values` contains the parameter values that the user entered. */
 export function curlCommand(api, operation, values) {
   const used = operation.parameters.filter((parameter) => parameter.required || values.get(valueKey(parameter)));
   const options = [
@@ -43,13 +43,13 @@ function address(operation, used, values) {
   return escaped(ROOT.href).replace(/\/$/, "") + path + (pairs.length > 0 ? `?${pairs.join("&")}` : "");
 }
 
-/** Returns the options that select the method, and let an error set the exit code. */
+/** Returns the options for the method, and for an exit code after an error response. */
 function method({ method: name, requestBody }) {
   const implied = requestBody ? "post" : "get";
   return name === implied ? ["--fail-with-body"] : ["--fail-with-body", `-X ${name.toUpperCase()}`];
 }
 
-/** Returns the options for a response that is a file or has no end. */
+/** Returns the options for a response that is a file or an endless stream. */
 function download(api, { responses = {} }) {
   const types = Object.keys(api.resolve(responses["200"]).content ?? {});
   if (types.includes("text/event-stream")) return ["-N"];

@@ -5,13 +5,13 @@ import { load } from "./document.js";
 import { details } from "./operation.js";
 import { prose } from "./schema.js";
 
-/** How long after the last key the number of matches is announced, in milliseconds. */
+/** The time from the last key to the announcement of the number of matches, in milliseconds. */
 const PAUSE = 600;
 
 /** The cards of the operations, by id. */
 const cards = new Map();
 
-/** An operation in the list. Its details are made when it is opened for the first time. */
+/** An operation in the list. Its details are created when the user first opens it. */
 class Card {
   constructor(api, operation) {
     this.api = api;
@@ -49,7 +49,7 @@ class Card {
   }
 }
 
-/** Lets lines break after each slash of a path. */
+/** Allows line breaks before each slash of a path. */
 const breakable = (path) => path.split("/").flatMap((part) => [element("wbr"), "/", part]).slice(2);
 
 function section(api, tag, index) {
@@ -84,7 +84,7 @@ byId("filter").addEventListener("input", () => {
   announcement = setTimeout(() => tell(byId("count").textContent), PAUSE);
 });
 
-/** Opens the operation that the URL names. */
+/** Opens the operation in the fragment of the URL. */
 function followHash() {
   const card = cards.get(decoded(location.hash.slice(1)));
   if (!card) return;

@@ -4,7 +4,7 @@
 export const ROOT = new URL("../", import.meta.url);
 
 const METHODS = ["get", "post", "put", "patch", "delete", "head", "options", "trace"];
-/** The maximum length of a chain of references, which may be circular. */
+/** Maximum length of a chain of references, because references may be circular. */
 const MAX_REFERENCES = 16;
 
 /** Loads the document. */
@@ -39,8 +39,8 @@ export class ApiDocument {
   }
 
   /**
-   * Returns the tags in the order of the document, each with its description and its operations. Tags of operations that
-   * the service does not implement are the last.
+   * Returns the tags in the order of the document, each with its description and operations. Tags of operations that
+   * the service does not implement come last.
    */
   tags() {
     const known = this.json.tags ?? [];
@@ -55,7 +55,7 @@ export class ApiDocument {
     return tags.sort((one, other) => isLacking(one) - isLacking(other));
   }
 
-  /** Returns the security scheme with a name. */
+  /** Returns the security scheme with this name. */
   scheme(name) {
     return this.resolve(this.json.components?.securitySchemes?.[name] ?? {});
   }

@@ -1,21 +1,21 @@
-// Schemas as lists of parts. A schema in a schema is a list that is made when the user opens it, so a schema that
-// contains itself ends where the user stops.
+// Shows schemas as lists of parts. The list of a nested schema is created when the user opens it. So a schema that
+// contains itself is not a problem.
 
 import { element } from "../page/dom.js";
 
-/** The maximum depth of arrays of arrays and of combined schemas, which may be circular. */
+/** Maximum depth of nested arrays and combined schemas, because they may be circular. */
 const MAX_DEPTH = 8;
 
-/** Creates the paragraphs of a description. Parts between backticks are code, blank lines separate paragraphs. */
+/** Creates the paragraphs of a description. Blank lines separate paragraphs, and backticks enclose code. */
 export function prose(text) {
   const paragraphs = (text ?? "").split(/\n\s*\n/).filter((paragraph) => paragraph.trim());
   return paragraphs.map((paragraph) => element("p", {}, ...inline(paragraph)));
 }
 
-/** Creates the nodes of a text in which parts between backticks are code. */
+/** Creates the nodes of a text in which backticks enclose code. */
 export function inline(text) {
   const parts = text.split("`");
-  // A backtick without its partner is a character.
+  // An odd number of backticks: show them as characters.
   if (parts.length % 2 === 0) return [text];
   return parts.map((part, index) => (index % 2 ? element("code", {}, part) : part)).filter((part) => part !== "");
 }
@@ -24,7 +24,7 @@ const variants = (schema) => schema.oneOf ?? schema.anyOf;
 const types = (schema) => [schema.type].flat().filter((name) => name && name !== "null");
 const isArray = (schema) => types(schema).includes("array");
 
-/** Separates a schema from the alternative `null`. */
+/** Splits a nullable schema into the schema itself and a flag for `null`. */
 function withoutNull(api, schema) {
   const options = variants(schema) ?? [];
   const others = options.filter((option) => api.resolve(option).type !== "null");
@@ -48,7 +48,7 @@ function bareTypeName(api, schema, depth) {
   return target.format ? `${name} (${target.format})` : name;
 }
 
-/** Returns the schemas in a schema, or in the items of an array, each with its key or a label. */
+/** Returns the schemas inside a schema or inside the items of an array, each with its key or a label. */
 function parts(api, schema, depth = 0) {
   if (depth > MAX_DEPTH) return [];
   const target = api.resolve(withoutNull(api, schema)[0]);
@@ -91,7 +91,7 @@ function partItem(api, { key, label, schema, isRequired }) {
     inside.length > 0 ? opened(`${count} of ${key ?? label}`, () => partList(api, inside)) : null);
 }
 
-/** Creates a closed section whose content is made when the user opens it. */
+/** Creates a closed section. Its content is created when the user opens it. */
 export function opened(title, content, className = "") {
   const section = element("details", { className }, element("summary", {}, ...[title].flat()));
   section.addEventListener("toggle", () => {

@@ -265,7 +265,7 @@ mod tests {
 
     /// hyper holds bytes of the second request, and therefore does not read.
     #[tokio::test]
-    async fn work_stops_when_a_client_with_two_requests_leaves() {
+    async fn work_stops_when_a_client_with_two_requests_disconnects() {
         for (second, is_reset) in [("GET /soon", false), ("GET /soon", true), ("x", false), ("x", true)] {
             let path = format!("/work HTTP/1.1\r\nhost: localhost\r\n\r\n{second}");
             let (client, mut reports) = request_work(&path).await;
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn response_without_further_parts_ends_with_its_client() {
+    async fn response_that_never_continues_ends_with_its_client() {
         let (mut client, mut reports) = request_work("/endless").await;
         assert_eq!(next_report(&mut reports).await, Some("begun"));
         let mut answer = Vec::new();

@@ -28,7 +28,7 @@ mod tests {
     }
 
     #[test]
-    fn only_chunked_transfer_coding_is_known() {
+    fn only_chunked_transfer_coding_is_supported() {
         for codings in [&[][..], &["chunked"], &["Chunked"], &[" chunked\t"]] {
             assert!(!has_unknown(codings), "{codings:?}");
         }

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn old_result_is_replaced_and_known_to_the_next_check() {
+    async fn old_result_is_replaced_and_passed_to_the_next_check() {
         let check = SharedCheck::new(Duration::ZERO);
         assert_eq!(check.result(|_| async { 1 }).await, Some(1));
         let next = |previous| async move { if previous == Some(1) { 2 } else { 0 } };

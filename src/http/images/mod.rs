@@ -1,10 +1,11 @@
 //! Serves images over HTTP: parses their URLs, gets their inputs, and caches their plans.
 //!
 //! A request for an image takes four steps:
+//!
 //! 1. The URL selects an [`Artifact`].
 //! 2. [`ImageInputs`] checks the caller's access and returns the current revision of the infra-env.
 //! 3. The plan cache returns the plan of that revision, and creates it if it is missing. A URL can also contain a
-//! revision. Then the plan must have this revision.
+//!    revision. Then the plan must have this revision.
 //! 4. [`ServedFile`](crate::http::content::ServedFile) creates the HTTP response.
 //!
 //! The response is cached for half a second, because a host reads its image in thousands of ranges from one URL.

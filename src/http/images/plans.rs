@@ -349,7 +349,7 @@ mod tests {
 
     /// If an infra-env is changed and changed back, two plans have the same content.
     #[test]
-    fn content_is_found_while_its_latest_plan_is_kept() {
+    fn content_is_found_while_its_latest_plan_is_cached() {
         let plans = SharedPlanCache::default();
         let (first, second) = (plan_key(0), plan_key(1));
         let size = plan_size(&first, 100);

@@ -6,7 +6,7 @@ const V2 = "api/assisted-install/v2/";
 /** The storage key of the token. Each tab has its own token. */
 const TOKEN = "kindling-token";
 
-/** An error response of the service, or no response. */
+/** The error for an error response of the service, or for a missing response. */
 export class Refusal extends Error {
   constructor(status, message, findings = []) {
     super(message);
@@ -28,7 +28,7 @@ function send(path, method, body) {
   if (body) headers["Content-Type"] = "application/json";
   const request = { method, headers, body: body && JSON.stringify(body), cache: "no-store" };
   return fetch(new URL(path, ROOT), request).catch(() => {
-    throw new Refusal(0, "The service does not answer.");
+    throw new Refusal(0, "The service does not respond.");
   });
 }
 
@@ -39,7 +39,7 @@ async function ask(path, { method = "GET", body, accepts = [] } = {}) {
   throw new Refusal(response.status, reason(response, answer), answer?.findings);
 }
 
-/** Returns the reason in an error response. The API has two error formats, and proxies in front of it have others. */
+/** Returns the reason from an error response. The API has two error formats, and proxies have others. */
 function reason(response, answer) {
   return answer?.reason ?? answer?.message ?? `The service returned ${response.status} ${response.statusText}.`;
 }
@@ -69,7 +69,7 @@ export const api = {
   create: (body) => ask(`${V2}infra-envs`, { method: "POST", body }),
   delete: (infraEnv) => ask(ofInfraEnv(infraEnv), { method: "DELETE" }),
   deleteHost: (infraEnv, id) => ask(`${ofInfraEnv(infraEnv)}/hosts/${id}`, { method: "DELETE" }),
-  /** Returns the first hosts of an infra-env, with the inventory reports of their agents. */
+  /** Returns the first `limit` hosts of an infra-env, with the inventory reports of their agents. */
   hosts: (infraEnv, limit) => ask(`${ofInfraEnv(infraEnv)}/hosts?with-connectivity=false&limit=${limit}`),
   hostsWithoutReports: (infraEnv, limit, offset = 0) =>
     ask(`${ofInfraEnv(infraEnv)}/hosts?with-inventory=false&with-connectivity=false&limit=${limit}&offset=${offset}`),
@@ -82,7 +82,7 @@ export const api = {
     return response.ok ? Number(response.headers.get("Content-Length")) : undefined;
   },
   streamTicket: async () => (await ask(`${V2}events/tickets`, { method: "POST" })).ticket,
-  /** Returns the URL of the stream of changes after an event, if there was one. */
+  /** Returns the URL of the stream of changes. With `last`, the stream continues after this event. */
   streamUrl(ticket, last) {
     const url = new URL(`${V2}events/stream`, ROOT);
     if (ticket) url.searchParams.set("ticket", ticket);

@@ -1,4 +1,4 @@
-// The form that adds a base image, and the buttons that remove added ones.
+// The form that adds a base image, and the buttons that remove added images.
 
 import { api } from "./api.js";
 import * as baseImages from "./base-images.js";
@@ -8,7 +8,7 @@ const FIELDS = ["url", "openshift_version", "version", "cpu_architecture", "sha2
 
 const form = byId("image-form");
 
-/** Characters that no URL contains, by the rules of the service. */
+/** Characters that the service rejects in URLs. */
 const FORBIDDEN = /[^A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=%]/u;
 const MAX_URL_LEN = 1000;
 
@@ -20,11 +20,11 @@ export function begin() {
     event.preventDefault();
     add();
   });
-  // The rows are renewed every second, so the list itself listens.
+  // The rows are replaced every second, so listen on the list itself.
   byId("base-images").addEventListener("click", ({ target }) => target.matches("button[data-version]") && remove(target));
 }
 
-/** Returns why the service would reject a URL. The service also rejects URLs of servers that are not allowed. */
+/** Returns why a URL is invalid. The service also rejects URLs of servers that are not allowed. */
 function urlProblem(text) {
   if (!text) return "";
   if (!/^https?:\/\//i.test(text)) return "The URL must begin with http:// or https://.";

@@ -8,19 +8,19 @@ let current;
 /** The base images in the last response. */
 let images = [];
 
-/** Requests and shows the state of the service. Returns whether the state will change soon. */
+/** Requests and shows the state of the service. Returns `true` if the state will change soon. */
 export async function refresh() {
   const health = await api.health().catch(() => null);
   if (!health) {
     current = null;
-    byId("health").replaceChildren(badge("silent"), " The service does not answer.");
+    byId("health").replaceChildren(badge("silent"), " The service does not respond.");
     return true;
   }
   show(health);
   return !health.ready || health.images.some(({ state }) => state === "downloading" || state === "verifying");
 }
 
-/** Returns whether the latest download of an infra-env's base image failed. */
+/** Returns `true` if the last download of an infra-env's base image failed. */
 export const hasFailed = ({ openshift_version, cpu_architecture }) => images.some((image) =>
   image.openshift_version === openshift_version && image.cpu_architecture === cpu_architecture && image.state === "failed");
 
@@ -45,7 +45,7 @@ function showUnreachable(findings) {
 }
 
 function overall({ ready, database }) {
-  if (database === "failed") return [badge("waiting"), " The database does not answer."];
+  if (database === "failed") return [badge("waiting"), " The database does not respond."];
   if (images.length === 0) return [badge("warning", "no base images")];
   const failed = images.filter(({ state }) => state === "failed").length;
   const news = failed ? ` ${failed} of ${images.length} base images ${failed === 1 ? "is" : "are"} not available.` : "";
@@ -61,7 +61,7 @@ function row(image) {
   );
 }
 
-/** Returns the button that removes an image which a user added. */
+/** Returns the button that removes an image, if a user added it. */
 function removal({ added, openshift_version: version, cpu_architecture: architecture }) {
   if (!added) return undefined;
   const button = element("button", { type: "button", className: "small" }, "Remove");

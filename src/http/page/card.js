@@ -24,7 +24,7 @@ const FAILED = "The base image is not available: see Base images below. The serv
 /** The severities of findings, the worst first, with the nouns for their counts. */
 const SEVERITIES = [["error", "error"], ["warning", "warning"], ["info", "note"]];
 
-/** The files that are available for a single host. */
+/** The files available for a single host. */
 const OF_MACHINES = ["full.iso", "minimal.iso", "initrd"];
 
 export class Card {
@@ -136,7 +136,7 @@ export class Card {
     this.said = problem?.message;
   }
 
-  /** Offers the hosts with a static network. The images of one host contain only its own network. */
+  /** Shows a selection of the hosts with a static network. The images for one host contain only its network. */
   offerMachines() {
     const { choice, machine } = this.slots;
     const chosen = machine.value;
@@ -198,7 +198,7 @@ function inOrder({ files, script_url }) {
   return [...files.filter(isImage), script, ...files.filter((file) => !isImage(file))];
 }
 
-/** Returns the machines with static networks, in their stored order, with the names that this browser knows. */
+/** Returns the hosts with static networks, in their stored order, with the names that this browser has stored. */
 function machinesOf({ id, static_network_config }) {
   const networks = JSON.parse(static_network_config || "[]");
   const names = namesOf(id, networks);
@@ -251,7 +251,7 @@ function readerRow({ client, machine, file, state, size, percent, bytes_sent, an
     element("th", { scope: "row" }, client, machine ? element("span", { className: "hint" }, machine) : null),
     cell("File", file, element("span", { className: "hint" }, humanBytes(size))),
     cell("Read", element("span", { className: "meter" }, progressBar(label, percent, 100), element("span", { className: "percent" }, `${percent} %`)),
-      element("span", { className: "hint" }, `${humanBytes(bytes_sent)} in ${plural(answers, "answer")}`)),
+      element("span", { className: "hint" }, `${humanBytes(bytes_sent)} in ${plural(answers, "response")}`)),
     cell("State", badge(state), element("span", { className: "hint" }, timeElement(last_at))),
     cell("Last range", last_range.file ?? "", element("span", { className: "hint" }, range)),
   );

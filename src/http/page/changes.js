@@ -1,23 +1,23 @@
-// The stream of changes. It tells the page which records to read again.
+// The stream of changes, which reports the records that the page must read again.
 
 import { api, token } from "./api.js";
 
-/** The pause before a stream is opened again that the service has refused or ended, in milliseconds. */
+/** The pause before a refused or ended stream is opened again, in milliseconds. */
 const PAUSE = 5000;
 
 let source = null;
 /** The id of the last event. The next stream continues after it. */
 let last;
 
-/** Returns whether the stream is open. If it is not, the page must look for changes itself. */
+/** Returns `true` if the stream is open. Otherwise, the page must look for changes itself. */
 export const isOpen = () => source?.readyState === EventSource.OPEN;
 
 let isFollowed = false;
 
 /**
- * Opens the stream whenever the page is visible, because a browser opens few connections to a server and each tab would
- * keep one. Calls `onChange` with each change, or with nothing if any record may have changed. Only the first call does
- * something.
+ * Keeps the stream open while the page is visible. A hidden page closes it, because browsers limit the connections to a
+ * server. Calls `onChange` with each change, or with nothing if any record may have changed. Later calls of `follow`
+ * have no effect.
  */
 export function follow(onChange) {
   if (isFollowed) return;
@@ -28,7 +28,7 @@ export function follow(onChange) {
 
 async function open(onChange) {
   close();
-  // A new source before the first request: if the page is hidden meanwhile, this call is out of date.
+  // If the page is hidden during the request, `source` changes, and this call must stop.
   const own = (source = {});
   const ticket = token.get() ? await api.streamTicket().catch(() => null) : "";
   if (source !== own) return;
@@ -41,7 +41,7 @@ async function open(onChange) {
   stream.addEventListener("change", receive);
   stream.addEventListener("resync", receive);
   stream.addEventListener("error", () => {
-    // The browser connects again, unless the service refused: then the ticket has expired.
+    // The browser reconnects, unless the service has refused an expired ticket.
     if (stream.readyState === EventSource.CLOSED) retry(stream, onChange);
   });
 }

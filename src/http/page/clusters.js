@@ -1,14 +1,14 @@
-// The names and statuses of clusters. One request reads all of them, and later calls use its result.
+// The names and statuses of clusters. One request reads all clusters, and later calls use the result.
 
 import { api } from "./api.js";
 import * as changes from "./changes.js";
 
-/** The statuses of responses to a token that may not read clusters. */
+/** The response statuses for a token without access to clusters. */
 const DENIED = [401, 403];
-/** The maximum age of the clusters in milliseconds if there is no stream of changes. */
+/** Maximum age of the result in milliseconds, if there is no stream of changes. */
 const MAX_AGE = 10_000;
 
-/** The clusters by id; without a status and with an empty name if they cannot be read. */
+/** The clusters by id. A cluster that cannot be read has an empty name and no status. */
 let clusters = new Map();
 /** The pending request for `clusters`. */
 let pending = null;
@@ -32,12 +32,12 @@ export async function clustersById(ids) {
   } finally {
     if (pending === request) pending = null;
   }
-  // Do not ask again for clusters that do not exist any more, or that cannot be read.
+  // Do not request clusters again that no longer exist or cannot be read.
   for (const id of ids) if (!known.has(id)) known.set(id, { name: "" });
   return known;
 }
 
-/** Forgets the clusters, because one may have changed. The response of a pending request is for the old ones. */
+/** Drops the result and any pending request, because a cluster may have changed. */
 export function forget() {
   clusters = new Map();
   pending = null;

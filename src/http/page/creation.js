@@ -8,13 +8,13 @@ import { addRow, goInto, rowValues } from "./form-hosts.js";
 import { keepNames } from "./host-names.js";
 import { open, refresh } from "./infra-envs.js";
 
-/** Fields that are copied into the request as typed, unless they are empty. */
+/** Fields whose text is copied into the request unchanged, unless it is empty. */
 const TEXTS = [
   "name", "openshift_version", "cpu_architecture", "image_type", "pull_secret", "ssh_authorized_key",
   "additional_ntp_sources", "additional_trust_bundle", "ignition_config_override",
 ];
 const PROXIES = ["http_proxy", "https_proxy", "no_proxy"];
-/** Patterns that find the field in the text of an error. */
+/** Patterns that detect in an error message which field it is about. */
 const ABOUT = {
   pull_secret: /pull.secret/i,
   ssh_authorized_key: /ssh.(authorized.)?key/i,
@@ -28,7 +28,7 @@ const ABOUT = {
 };
 
 const form = byId("creation");
-/** The base images that infra-envs can be created for. */
+/** The base images available for infra-envs. */
 let osImages = [];
 
 export function begin() {
@@ -66,7 +66,7 @@ function fold() {
   byId("new").focus();
 }
 
-/** Offers the OpenShift versions, the newest first. */
+/** Fills the selection of OpenShift versions, the newest first. */
 function offerVersions() {
   const versions = new Set(osImages.map((image) => image.openshift_version));
   const sorted = [...versions].sort((one, other) => other.localeCompare(one, "en", { numeric: true }));
@@ -93,7 +93,7 @@ function body(networks) {
   const params = { name: form.elements.name.value, pull_secret: form.elements.pull_secret.value, ...values(TEXTS) };
   const [proxy, kernelArguments] = [values(PROXIES), rowValues(byId("arguments"), ["value"])];
   if (Object.keys(proxy).length) params.proxy = proxy;
-  // The form only appends arguments.
+  // The form can only append arguments.
   if (kernelArguments.length) params.kernel_arguments = kernelArguments.map((row) => ({ operation: "append", ...row }));
   if (networks.length) params.static_network_config = networks;
   return params;
@@ -123,7 +123,7 @@ async function create() {
 
 const named = ({ title, network }) => ({ name: title, macs: network.mac_interface_map.map(({ mac_address }) => mac_address) });
 
-/** Shows why the form was not sent: the errors in rejected files and the findings in the form's networks. */
+/** Shows why the form was not sent: errors in uploaded files, and findings in the networks. */
 function showReasons(findings, hasErrors) {
   const files = "some network files cannot be used. Replace them, or remove them.";
   const networks = "the static networks have errors.";
@@ -132,7 +132,7 @@ function showReasons(findings, hasErrors) {
   byId("creation-problem").focus();
 }
 
-/** Shows the service's reasons not to create the infra-env. */
+/** Shows why the service refused to create the infra-env. */
 function showRefusal(refusal) {
   if (!refusal.findings?.length) return show(refusal);
   const findings = refusal.findings.map(ofDocument(formHosts.hosts()));
@@ -140,7 +140,7 @@ function showRefusal(refusal) {
   byId("creation-problem").focus();
 }
 
-/** Shows a title or an error next to the submit button, with findings and buttons below it; or clears all of it. */
+/** Shows a title or an error next to the submit button, with findings and buttons below it. Or clears all of them. */
 function show(problem, findings = [], buttons = []) {
   const place = byId("creation-problem");
   showProblem(place, problem);

@@ -1,9 +1,9 @@
-// The dialog that deletes an infra-env, and its hosts if the user chooses that.
+// The dialog that deletes an infra-env and, if the user agrees, its hosts.
 
 import { api } from "./api.js";
 import { byId, plural, showProblem, tell } from "./dom.js";
 
-/** The number of hosts in one response. */
+/** Maximum number of hosts in one response. */
 const PAGE = 500;
 
 const dialog = byId("deletion");
@@ -11,13 +11,13 @@ const slot = (name) => dialog.querySelector(`[data-slot=${name}]`);
 const problem = dialog.querySelector(".problem");
 const choice = byId("delete-hosts");
 
-/** The identity of the latest opening of the dialog. */
+/** Identifies the last time that the dialog was opened. */
 let current;
 
 /** Asks the user to confirm, then deletes an infra-env. Calls `onDeleted` afterwards. */
 export function confirmDeletion(infraEnv, onDeleted) {
   const opening = (current = {});
-  // Closing the dialog stops the deletion, even if the dialog is opened again.
+  // Closing the dialog stops the deletion, even if the user opens the dialog again.
   const isWanted = () => dialog.open && current === opening;
   slot("name").textContent = infraEnv.name;
   slot("progress").textContent = "";
@@ -41,7 +41,7 @@ export function confirmDeletion(infraEnv, onDeleted) {
       if (!isWanted()) return showProblem(byId("problem"), `${infraEnv.name}: ${refusal.message}`);
       slot("progress").textContent = "";
       showProblem(problem, refusal);
-      // Some hosts may be deleted, and others may have registered.
+      // The hosts have changed: some may be deleted, and others may have registered.
       hosts = readHosts(infraEnv, isWanted);
     } finally {
       if (current === opening) byId("delete").disabled = false;
@@ -56,7 +56,7 @@ function readHosts(infraEnv, isWanted) {
     if (isWanted()) offerHosts(all);
     return all;
   });
-  // The user sees the error after a click.
+  // The error is shown after a click.
   hosts.catch(() => {});
   return hosts;
 }

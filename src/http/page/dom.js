@@ -1,6 +1,6 @@
-// Helpers for the document. No function of this page parses a string as HTML.
+// Helpers that create and change elements. No function of this page parses a string as HTML.
 
-/** The maximum number of findings that are shown. Users fix these before they need to see more. */
+/** Maximum number of findings to show. Users fix these before they need to see more. */
 const MAX_FINDINGS = 100;
 
 export const byId = (id) => document.getElementById(id);
@@ -25,8 +25,8 @@ export function fromTemplate(id) {
 }
 
 /**
- * Updates the children of an element to new ones. Existing children stay and get the new attributes and texts, because
- * the user may be using them. Do not use it for buttons: listeners of the new elements are lost.
+ * Updates the children of an element. Existing children stay and get the new attributes and texts, because the user may
+ * be using them. Do not use this for buttons, because the listeners of the new elements are lost.
  */
 export function renew(place, children) {
   children.forEach((wanted, index) => {
@@ -45,7 +45,7 @@ function takeOver(there, wanted) {
   renew(there, [...wanted.childNodes]);
 }
 
-/** Sets the children of a list. Children that stay are not moved without need, because they may have the focus. */
+/** Sets the children of a list. Children that stay are moved only if necessary, because they may have the focus. */
 export function arrange(list, wanted) {
   const stays = new Set(wanted);
   for (const child of [...list.children]) if (!stays.has(child)) child.remove();
@@ -86,10 +86,10 @@ export function progressBar(label, value, max) {
 
 export const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
-/** Creates a cell with the name of its column, which narrow screens show instead of a table head. */
+/** Creates a table cell with the name of its column. Narrow screens show the name instead of the table head. */
 export const cell = (column, ...children) => element("td", { "data-column": column }, ...children);
 
-/** Creates a list of IP addresses. Lines may break inside of IPv6 addresses, which are too long a word for a table. */
+/** Creates a list of IP addresses. Lines may break inside IPv6 addresses, because they are too long for a table. */
 export function addressList(addresses) {
   const parts = addresses.join(", ").split(":");
   return element("span", {}, ...parts.flatMap((part, index) => (index ? [element("wbr"), `:${part}`] : [part])));
@@ -103,7 +103,7 @@ const definition = ([name, ...value]) => element("div", {}, element("dt", {}, na
 /** Creates a badge for a state. */
 export const badge = (state, text = state) => element("span", { className: `badge ${state}` }, text);
 
-/** Creates a finding. `text` is the line that it is about. */
+/** Creates a list item for a finding. `text` is the line in question. */
 export function finding(severity, message, place, text) {
   return element("li", {},
     badge(severity), element("span", {}, message),
@@ -132,7 +132,7 @@ export function copyButton(text, name) {
 
 async function copied(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text).then(() => true, () => false);
-  // Over plain HTTP from another machine, browsers give pages no clipboard, but they copy the selection.
+  // Over plain HTTP from another machine, browsers deny access to the clipboard, but they can copy the selection.
   const area = element("textarea", { value: text, className: "unseen" });
   const focused = document.activeElement;
   document.body.append(area);

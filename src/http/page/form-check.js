@@ -1,14 +1,14 @@
-// The check of the static networks in the form before it is sent. The service checks the documents and maps. The page
-// rejects entries without a MAC address, with a finding for each field.
+// Checks the static networks in the form before it is sent. The service checks the documents and maps. The page itself
+// reports each entry without a MAC address.
 
 import { api } from "./api.js";
 
 const SEVERITIES = ["error", "warning", "info"];
 
-/** Returns the findings in hosts of the form, the errors first. Hosts are numbered as in the form. */
+/** Returns the findings in the hosts of the form, errors first. The numbers of hosts are the same as in the form. */
 export async function findingsIn(hosts) {
   if (hosts.length === 0) return [];
-  // A list of one host for each, so that an invalid document is a finding and does not hide the other hosts.
+  // Send each host in a separate list, so that an invalid document does not hide findings in other hosts.
   // The service limits the length of file names, so the titles of the hosts are not sent.
   const files = hosts.map(({ network }, index) => ({ name: `Host ${index + 1}`, text: JSON.stringify([network]) }));
   const { network } = await api.readNetworkFiles(files, true);

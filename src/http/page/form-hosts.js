@@ -1,18 +1,18 @@
-// The hosts with static networks in the form that creates an infra-env: their fields, and the files that fill them.
+// The hosts with static networks in the form that creates an infra-env. Uploaded files can fill their fields.
 
 import { api } from "./api.js";
 import { byId, element, finding, fromTemplate, plural, tell } from "./dom.js";
 
-/** A manifest of a host. Pasted into the field for a document, it replaces the host. */
+/** Detects a host manifest. If one is pasted into the field for a document, it replaces the host. */
 const MANIFEST = /^\s*["']?kind["']?\s*:\s*["']?NMStateConfig\b/m;
 const PASTED = "pasted text";
 
 /** The errors in uploaded files, by file name. The form is not sent until these files are replaced or removed. */
 const rejected = new Map();
-/** Shows a title or an error, the findings below it, and buttons; or clears them. */
+/** Shows a title or an error, with findings and buttons below it. Or clears all of them. */
 let show;
 
-/** Starts to listen. */
+/** Adds the event listeners. */
 export function begin(showFindings) {
   show = showFindings;
   byId("add-machine").addEventListener("click", () => goInto(addMachines([{}])));
@@ -39,7 +39,7 @@ export function clear() {
 
 export const goInto = (part) => part?.querySelector("input, textarea").focus();
 
-/** Adds a removable row. When it is removed, `adder` gets the focus. */
+/** Adds a row that the user can remove. The button `adder` then gets the focus. */
 export function addRow(template, list, adder, values = {}) {
   const [row, slots] = fromTemplate(template);
   for (const [name, value] of Object.entries(values)) row.querySelector(`[name=${name}]`).value = value;
@@ -55,7 +55,7 @@ export function addRow(template, list, adder, values = {}) {
 export const rowValues = (list, names) => [...list.children]
   .map((row) => Object.fromEntries(names.map((name) => [name, row.querySelector(`[name=${name}]`).value.trim()])));
 
-/** Adds hosts before another one, or at the end, and returns the first. */
+/** Adds hosts before `next`, or at the end. Returns the first one. */
 function addMachines(networks, next = null) {
   const [first] = networks.map((network) => addMachine(network, next));
   numberMachines();
@@ -100,13 +100,13 @@ export const hosts = () => machines().map((machine) => ({
   },
 }));
 
-/** Adds a host for each document or manifest in files. */
+/** Adds a host for each document or manifest in the files. */
 async function readFiles(files) {
   const texts = await Promise.all(files.map((file) => file.text()));
   await addFiles(files.map(({ name }, index) => ({ name, text: texts[index] })));
 }
 
-/** Replaces a host by the hosts of manifests that were pasted or dropped into the field of its document. */
+/** Replaces a host if manifests were pasted or dropped into the field for its document. */
 async function readPasted({ inputType, target }) {
   const isInserted = inputType === "insertFromPaste" || inputType === "insertFromDrop";
   if (!isInserted || target.name !== "network_yaml" || !MANIFEST.test(target.value)) return;
@@ -125,7 +125,7 @@ async function addFiles(files, pasted) {
     if (!pasted || hosts.length) {
       const isReplaced = ({ dataset: { file } }) => names.includes(file) && rejected.has(file);
       const old = pasted ? [pasted] : machines().filter(isReplaced);
-      // Hosts in a list are numbered by their position in the form.
+      // In lists, the number of a host is its position in the form.
       const networks = hosts.map((host) => ({ ...host, file: names[host.file], title: withoutIndex(host.name) }));
       const first = addMachines(networks, old[0]);
       for (const machine of old) machine.remove();
@@ -149,7 +149,7 @@ function noteErrors(name, findings) {
   else rejected.delete(name);
 }
 
-/** Returns the field that gets the focus after an upload: the first missing MAC address, else the first field. */
+/** Returns the field to focus after an upload: the first missing MAC address, or the first field. */
 function emptyField(machine) {
   const fields = [...(machine?.querySelectorAll("input") ?? [])];
   return fields.find((field) => !field.value) ?? fields[0];

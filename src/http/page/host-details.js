@@ -7,7 +7,7 @@ const STATUSES = ["failure", "error", "pending", "success"];
 /** The values of BMC addresses that mean "none". */
 const NO_BMC = ["", "0.0.0.0", "::/0"];
 
-/** Creates the details. They contain no controls, so they can be renewed in place. */
+/** Creates the details. They contain no controls, so `renew` can update them in place. */
 export function hostDetails({ inventory, validations_info }) {
   const machine = JSON.parse(inventory || "null");
   const validations = Object.entries(JSON.parse(validations_info || "{}"))
@@ -54,7 +54,7 @@ function diskRow({ name, by_id, by_path, drive_type, size_bytes, vendor, model, 
   const state = eligible ? badge("success", "eligible") : badge("warning", "not eligible");
   return row([name, hint(by_id || by_path || "")],
     cell("Type", drive_type),
-    // Disks are sold, and their minimum size is defined, in decimal units.
+    // Vendors and the minimum size of disks use decimal units.
     cell("Size", `${((size_bytes ?? 0) / 1e9).toLocaleString("en", { maximumFractionDigits: 1 })} GB`),
     cell("Model", joined(" ", vendor, model)),
     cell("Serial number", serial),

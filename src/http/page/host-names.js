@@ -1,17 +1,17 @@
-// The names and the order of hosts with static networks, as they were in the form. The API sorts the networks and has
-// no names for them, so this browser keeps both.
+// Stores the names and the order of hosts with static networks in this browser. The API stores neither: it sorts the
+// networks and has no names for them.
 
 const PREFIX = "kindling-hosts/";
-/** The maximum number of infra-envs whose names are kept. */
+/** Maximum number of infra-envs whose names are stored. */
 const MAX_KEPT = 200;
 
-/** Keeps the names and MAC addresses of an infra-env's hosts, in the order of the form. */
+/** Stores the names and MAC addresses of an infra-env's hosts, in the order of the form. */
 export function keepNames(id, hosts) {
   try {
     localStorage.setItem(PREFIX + id, JSON.stringify({ keptAt: Date.now(), hosts }));
     forgetOldest();
   } catch {
-    // The storage is full or not allowed: the page then shows MAC addresses only.
+    // The storage is full or denied. Then the page shows only MAC addresses.
   }
 }
 
@@ -41,7 +41,7 @@ function storedKeys() {
   }
 }
 
-/** Returns the names that are known for networks, with their positions in the form. */
+/** Returns the stored names for networks, with their positions in the form. */
 export function namesOf(id, networks) {
   const known = new Map();
   read(PREFIX + id).hosts.forEach(({ name, macs }, position) => {

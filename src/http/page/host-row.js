@@ -6,7 +6,7 @@ import { statusWithReasons } from "./status.js";
 import { timeElement } from "./time.js";
 
 const COLUMNS = 6;
-/** The maximum length of a text about the status. The details have all messages. */
+/** Maximum length of the text about the status. The details show all messages. */
 const MAX_REASON = 160;
 
 export class HostRow {
@@ -57,7 +57,7 @@ function ofCluster(id, clusters) {
   return name ? [name, element("span", { className: "hint" }, id)] : [id];
 }
 
-/** Returns the IP addresses in an inventory report, without the lengths of their prefixes. */
+/** Returns the IP addresses in an inventory report, without their prefix lengths. */
 function addressesOf(inventory) {
   const { interfaces } = JSON.parse(inventory || "{}");
   const ofInterface = ({ ipv4_addresses, ipv6_addresses }) => [...(ipv4_addresses ?? []), ...(ipv6_addresses ?? [])];

@@ -1,4 +1,5 @@
-// The hosts of an infra-env on its card: their numbers by status, and on an open card the list of them and their clusters.
+// The hosts on the card of an infra-env. A closed card shows their number by status. An open one lists them and their
+// clusters.
 
 import { api } from "./api.js";
 import * as changes from "./changes.js";
@@ -7,16 +8,16 @@ import { arrange, badge, element, renew } from "./dom.js";
 import { HostRow } from "./host-row.js";
 import { statusWithReasons } from "./status.js";
 
-/** The maximum number of hosts that are listed. Each includes an inventory report of tens of kilobytes. */
+/** Maximum number of hosts to list. Each includes an inventory report of tens of kilobytes. */
 const MAX_LISTED = 50;
-/** The maximum number of hosts that are counted. Each takes 2 KB of the response. */
+/** Maximum number of hosts to count. Each takes 2 KB of the response. */
 const MAX_COUNTED = 500;
 /**
- * The refresh interval of the list in milliseconds, with and without the stream of changes. The stream has no
+ * The refresh interval of the list in milliseconds, with and without the stream of changes. The stream does not report
  * check-ins, because agents poll once a minute.
  */
 const LIST_INTERVAL = { withStream: 30_000, alone: 3000 };
-/** The minimum time between two counts in milliseconds: a constant, and an addition for each host. */
+/** The minimum time between two counts in milliseconds: a constant, plus a time for each host. */
 const COUNT_INTERVAL = { least: 3000, perHost: 50 };
 
 export class Hosts {
@@ -31,7 +32,7 @@ export class Hosts {
     this.isOutdated = true;
   }
 
-  /** Notes that the hosts may have changed. */
+  /** Records that the hosts may have changed. */
   invalidate() {
     this.listedAt = 0;
     this.isOutdated = true;
@@ -76,7 +77,7 @@ export class Hosts {
     return this.rows.get(host.id);
   }
 
-  /** Counts the hosts if they may have changed. An error leaves the counts as they are. */
+  /** Counts the hosts if they may have changed. After an error, the previous counts stay. */
   async countIfOutdated(infraEnv) {
     const pause = COUNT_INTERVAL.least + this.count * COUNT_INTERVAL.perHost;
     const age = Date.now() - this.countedAt;

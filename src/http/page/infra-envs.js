@@ -8,7 +8,7 @@ import { confirmDeletion } from "./deletion.js";
 import { arrange, byId } from "./dom.js";
 import { forgetNames } from "./host-names.js";
 
-/** The maximum number of cards that are shown. Users with thousands of infra-envs use the filter. */
+/** Maximum number of cards to show. Users with thousands of infra-envs use the filter. */
 const MAX_SHOWN = 200;
 
 let infraEnvs = [];
@@ -61,7 +61,7 @@ export async function open(id) {
   card.opener.focus();
 }
 
-/** Notes which parts of the page a change makes outdated. Without a change, any part may be. */
+/** Marks the parts of the page that a change makes outdated. Without an argument, marks all parts. */
 function note(change) {
   if (!change || change.resource === "infra-env") outdated = true;
   if (!change || change.resource === "cluster") clusters.forget();
@@ -70,7 +70,7 @@ function note(change) {
   }
 }
 
-/** Starts to listen to changes. */
+/** Starts to follow the stream of changes. */
 export const listen = () => changes.follow(note);
 
 /** Refreshes the parts of cards that have changed without user action. */
@@ -84,7 +84,7 @@ function cardOf(infraEnv) {
 
 async function afterDeletion({ id }) {
   forgetNames(id);
-  // It would request parts of an infra-env that does not exist.
+  // Otherwise the card would request parts of a deleted infra-env.
   cards.delete(id);
   history.replaceState(null, "", location.pathname);
   await refresh();

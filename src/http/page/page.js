@@ -11,12 +11,12 @@ import * as time from "./time.js";
 
 /** The refresh interval of readers and downloads, in milliseconds. */
 const OFTEN = 1000;
-/** The refresh interval of a state that is not about to change, in milliseconds. */
+/** The refresh interval of a state that will not change soon, in milliseconds. */
 const SELDOM = 5000;
 
 const signIn = byId("sign-in");
 
-/** Loads the list, or asks for a token. Returns whether the list was loaded. */
+/** Loads the list, or asks for a token. Returns `true` if the list was loaded. */
 async function load() {
   try {
     await infraEnvs.refresh();
@@ -73,7 +73,7 @@ byId("forget").addEventListener("click", () => {
   location.reload();
 });
 byId("refresh").addEventListener("click", async () => (await load()) && tell("The list is up to date."));
-// Other clients may have changed the list meanwhile.
+// Other clients may have changed the list while the page was hidden.
 document.addEventListener("visibilitychange", () => !document.hidden && signIn.hidden && load());
 byId("filter").addEventListener("input", infraEnvs.show);
 creation.begin();

@@ -6,8 +6,8 @@ import { badge, element } from "./dom.js";
 const FAILING = ["failure", "error"];
 
 /**
- * Creates the badge of a status, the text of the service, and the messages of failing validations. Longer texts are cut,
- * and a tooltip has all of them; with a limit, another part of the page must show the messages, too.
+ * Creates the badge of a status, the text of the service, and the messages of failing validations. A text longer than
+ * `limit` is cut, and a tooltip has the full text. With a limit, another part of the page must show the messages, too.
  */
 export function statusWithReasons({ status, status_info, validations_info }, limit = Infinity) {
   const messages = failingMessages(validations_info);
@@ -21,7 +21,7 @@ function failingMessages(validations) {
   return [...new Set(all.filter(({ status }) => FAILING.includes(status)).map(({ message }) => message))];
 }
 
-/** Returns the beginning of a text that may end with messages. The page shows these themselves. */
+/** Removes messages from the end of a text, because the page shows them separately. */
 function withoutMessages(text, messages) {
   const start = Math.min(...messages.map((message) => text.indexOf(message)).filter((index) => index > 0));
   return Number.isFinite(start) ? text.slice(0, start).replace(/[\s:;]+$/, "") : text;

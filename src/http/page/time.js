@@ -1,8 +1,8 @@
-// Times relative to now, which stay current while the page is open.
+// Shows times relative to now, and updates them while the page is open.
 
 import { element } from "./dom.js";
 
-/** The interval at which the texts are updated, in milliseconds. */
+/** The interval between updates of the texts, in milliseconds. */
 const INTERVAL = 5000;
 /** The units with their lengths in seconds. */
 const UNITS = [["day", 86_400], ["hour", 3600], ["minute", 60]];

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn unsent_pages_go_to_no_other_socket() {
+    fn unsent_pages_are_not_sent_to_another_socket() {
         let (first, second) = (file_with_byte(1), file_with_byte(2));
         let (mut client, socket) = UnixStream::pair().unwrap();
         socket.set_nonblocking(true).unwrap();

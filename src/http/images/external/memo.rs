@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn memo_holds_until_a_change_is_possible() {
+    fn memo_is_valid_until_a_change_is_possible() {
         let memo = memo_of_config("a", Some(0), Some(11));
         assert!(memo.matches_answer(&config_answer("a", Some(0), Some(20))));
         assert!(!memo.matches_answer(&config_answer("b", Some(0), Some(20))), "another config");
