@@ -37,7 +37,7 @@ const REVOKED: u8 = 2;
 /// Longer than any clock tick. On kernels before 6.13, two changes within one tick have the same timestamp.
 const TICK: Duration = Duration::from_millis(20);
 
-/// The file of a base image.
+/// The file of a base image, with the evidence that its bytes are unchanged.
 #[derive(Debug)]
 pub(crate) struct BaseFile {
     source: Arc<Source>,
@@ -81,7 +81,7 @@ impl BaseFile {
     ///
     /// # Errors
     ///
-    /// Returns an error if the source has no file, or if the file ends before `extent` does.
+    /// Returns an error if the source has no file, or if the file ends before the end of `extent`.
     #[inline]
     pub(crate) fn residency(&self, extent: Extent) -> io::Result<Residency> {
         self.resident_pages().residency(&self.source, extent)
@@ -92,7 +92,7 @@ impl BaseFile {
     ///
     /// # Errors
     ///
-    /// Returns the error of the storage, or an error if the file ends before `extent` does.
+    /// Returns an error if reading fails, or if the file ends before the end of `extent`.
     pub(crate) fn read_ahead(&self, extent: Extent, next: Option<Extent>) -> Result<(), isogen::Error> {
         if let Some(next) = next {
             advise_will_need(&self.source, next);

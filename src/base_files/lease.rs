@@ -16,7 +16,7 @@ use crate::sys;
 /// The signal for a process that waits for a lease: `SIGURG`, which is ignored by default.
 pub(crate) const SIGNAL: i32 = libc::SIGURG;
 
-/// A read lease of a file. Drop returns it to the kernel.
+/// A read lease of a file. Dropping it returns the lease to the kernel.
 #[derive(Debug)]
 pub(crate) struct Lease(Arc<File>);
 

@@ -74,7 +74,7 @@ struct LentFile {
     next: AtomicU64,
 }
 
-/// The right of a connection to send pages of a file. Drop ends it.
+/// The right of a connection to send pages of a file. Dropping it returns the pages.
 #[derive(Debug)]
 pub(crate) struct LentPages {
     lent: Arc<LentFile>,

@@ -49,7 +49,7 @@ impl ResidentPages {
     ///
     /// # Errors
     ///
-    /// Returns an error if the source has no file, or if the file ends before `extent` does.
+    /// Returns an error if the source has no file, or if the file ends before the end of `extent`.
     #[inline]
     pub(super) fn residency(&self, source: &Source, extent: Extent) -> io::Result<Residency> {
         if extent.end() > source.len() {
@@ -104,7 +104,7 @@ impl ResidentPages {
     ///
     /// # Errors
     ///
-    /// Returns the error of the storage, or an error if the file ends before `extent` does.
+    /// Returns an error if reading fails, or if the file ends before the end of `extent`.
     pub(super) fn read_ahead(&self, source: &Source, extent: Extent) -> Result<(), Error> {
         let mut buf = vec![0; STEP_LEN];
         let (first, end) = (extent.offset() / STEP, extent.end().min(source.len()));

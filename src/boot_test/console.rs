@@ -22,7 +22,7 @@ pub(super) enum MachineOutput {
     KvmFailure(String),
 }
 
-/// A running machine. Drop stops it.
+/// A running machine. Dropping it stops the machine.
 pub(super) struct RunningMachine {
     child: Child,
     output: Receiver<io::Result<MachineOutput>>,
@@ -51,7 +51,6 @@ impl RunningMachine {
         }
     }
 
-    /// Waits until the machine ends.
     pub(super) fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait()
     }

@@ -101,7 +101,6 @@ impl WireConnection {
         Self { stream: Box::new(stream), buffer: Vec::new() }
     }
 
-    /// Sends a request and reads the response.
     pub(super) async fn exchange(
         &mut self,
         request: &WireRequest,

@@ -81,7 +81,6 @@ impl RequestToken {
     }
 }
 
-/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AccessOutcome {
     /// The handler of the operation was called.

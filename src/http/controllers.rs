@@ -12,9 +12,9 @@ use utoipa::ToSchema;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = kubernetes_health)]
 pub struct ControllerHealth {
-    /// Whether this replica is the leader, which alone reconciles custom resources.
+    /// Whether this replica is the leader. Only the leader reconciles custom resources.
     pub leader: bool,
-    /// Whether the watches of the Kubernetes API have shown all objects since the start.
+    /// Whether the watches of the Kubernetes API have listed all objects since the start.
     pub synced: bool,
 }
 

@@ -23,7 +23,7 @@ const RETRY_AFTER: HeaderValue = HeaderValue::from_static("30");
 #[derive(Clone, Debug, Default)]
 pub(super) struct OpenStreams(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
-/// An open stream. Drop reduces the count of its client.
+/// An open stream. Dropping it reduces the count of its client.
 #[derive(Debug)]
 struct OpenStream {
     open: OpenStreams,

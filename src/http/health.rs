@@ -161,15 +161,16 @@ struct HealthReport {
     ready: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     database: Option<DatabaseHealth>,
-    /// The bucket of uploaded files, which does not count for `ready`.
+    /// State of the bucket of uploaded files. It does not affect `ready`.
     #[serde(skip_serializing_if = "Option::is_none")]
     files: Option<DependencyState>,
     #[serde(skip_serializing_if = "Option::is_none")]
     monitor: Option<MonitorHealth>,
-    /// The controllers of custom resources, if they run. They do not count for `ready`: images and hosts do not need them.
+    /// State of the controllers of custom resources, if they run. It does not affect `ready`, because images and hosts
+    /// do not need them.
     #[serde(skip_serializing_if = "Option::is_none")]
     kubernetes: Option<ControllerHealth>,
-    /// Base URLs that machines cannot reach, which do not count for `ready`.
+    /// Base URLs that machines cannot reach. They do not affect `ready`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<Object>)]
     addresses: Vec<AddressFinding>,
@@ -193,7 +194,7 @@ impl From<DependencyState> for DatabaseHealth {
     }
 }
 
-/// A base image and its state. The reason of a failure names its source without credentials.
+/// A base image and its state. The reason for a failure names the source without credentials.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = base_image_health)]
 struct BaseImageHealth {
@@ -202,7 +203,7 @@ struct BaseImageHealth {
     version: String,
     #[schema(value_type = String)]
     cpu_architecture: CpuArchitecture,
-    /// Whether a user added the image while the service runs. Such images do not count for `ready`.
+    /// Whether a user added the image while the service runs. Such images do not affect `ready`.
     added: bool,
     #[serde(flatten)]
     state: BaseImageState,

@@ -321,7 +321,7 @@ struct FileCounts {
 }
 
 impl FileMeter {
-    /// Counts the head of a response.
+    /// Counts the head of a response by kind: whole file, one range, several ranges, not modified, or refused.
     pub(super) fn count_head<B>(&self, response: &Response<B>) {
         let counter = match response.status() {
             StatusCode::OK => &self.0.whole,

@@ -33,7 +33,7 @@ const MAX_FINDINGS: usize = 1000;
 #[serde(deny_unknown_fields)]
 #[schema(as = network_files)]
 pub(crate) struct NetworkFiles {
-    /// The files. At most 10,000, with at most 10,000 hosts.
+    /// Up to 10,000 files, with up to 10,000 hosts in total.
     pub files: Vec<NetworkFile>,
     /// Whether the networks are checked too, like the static networks of an infra-env.
     #[serde(default)]
@@ -65,7 +65,7 @@ pub(crate) struct NetworkFileHosts {
     #[schema(value_type = Vec<Object>)]
     pub findings: Vec<DiscoveryFinding>,
     /// The first 1000 findings of the check of the networks, as in the preflight of an infra-env. `host` is the index
-    /// of the host among all hosts of the files, including the ones that `hosts` lacks because of their errors.
+    /// among all hosts of the files, including hosts that are missing from `hosts` because of errors.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     pub network: Option<Vec<NetworkFinding>>,

@@ -66,7 +66,6 @@ fn encode(mut encoder: DescriptorEncoder<'_>, metrics: &StoreMetrics) -> Result<
     Ok(())
 }
 
-/// Encodes a histogram of durations.
 pub(crate) fn encode_durations(
     mut encoder: MetricEncoder<'_>,
     durations: &DurationHistogram,

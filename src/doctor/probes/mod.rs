@@ -132,7 +132,7 @@ fn check_body(response: &WireResponse, len: u64) -> Result<(), String> {
     }
 }
 
-/// Runs all probes.
+/// Examines a URL with all probes.
 pub(super) async fn run(session: &DoctorSession, origin: &TargetUrl) -> DoctorReport {
     let mut report = DoctorReport::new(origin.redacted_url());
     report.add_findings(url::probe_url(origin));

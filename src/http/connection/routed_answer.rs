@@ -20,7 +20,7 @@ const MAX_BODY_LEN: u64 = 64 << 10;
 
 type Answer = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
-/// The future of a response. Drop cancels the work for it.
+/// The future of a response. Dropping it cancels the work for it.
 pub(super) struct RoutedAnswer {
     state: AnswerState,
     routes: Handle,

@@ -14,7 +14,7 @@ use crate::base_files::BaseFile;
 use crate::http::zerocopy::PAGES_LEN;
 
 pub(in crate::http) enum AnswerBody {
-    /// Bytes of the representation.
+    /// One or more ranges of the representation.
     Plan(PlanBody),
     /// An error message.
     Error(axum::body::Body),
@@ -35,8 +35,8 @@ impl AnswerBody {
         }
     }
 
-    /// Returns the base image whose pages the socket may send. Returns `None` if the body is too short for this to pay
-    /// off.
+    /// Returns the base image whose pages the socket may send. Returns `None` if the body is too short to be sent as
+    /// pages.
     pub(in crate::http) fn base_file(&self) -> Option<Weak<BaseFile>> {
         match self {
             Self::Plan(body) if body.remaining_len() >= PAGES_LEN as u64 => {

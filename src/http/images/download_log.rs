@@ -24,7 +24,7 @@ pub(super) struct DownloadedFile {
     pub(super) len: u64,
 }
 
-/// A download in progress. Drop logs its end.
+/// A download in progress. Dropping it logs the end.
 #[derive(Debug)]
 pub(super) struct DownloadLog {
     file: DownloadedFile,

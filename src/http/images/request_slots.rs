@@ -21,8 +21,8 @@ impl RequestSlots {
         Self(Arc::new(Semaphore::new(count.clamp(1, Semaphore::MAX_PERMITS))))
     }
 
-    /// Waits for a slot. Drop releases it. Returns an error if the semaphore is closed, because no request may run
-    /// without a slot.
+    /// Waits for a slot. The slot is released when it is dropped. Returns an error if the semaphore is closed, because
+    /// no request may run without a slot.
     pub(super) async fn acquire(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         Arc::clone(&self.0).acquire_owned().await.map_err(|error| {
             tracing::error!(%error, "cannot take a request slot");

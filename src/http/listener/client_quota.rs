@@ -21,13 +21,13 @@ struct SharedSlots {
     counts: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// A slot without a client. Drop releases it.
+/// A slot without a client. Dropping it releases the slot.
 #[derive(Debug)]
 pub(super) struct FreeSlot {
     _permit: OwnedSemaphorePermit,
 }
 
-/// A slot assigned to a client. Drop releases it, and reduces the client's count.
+/// A slot assigned to a client. Dropping it releases the slot and reduces the client's count.
 #[derive(Debug)]
 pub(super) struct TakenSlot {
     _slot: FreeSlot,

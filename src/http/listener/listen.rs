@@ -35,7 +35,8 @@ enum ListeningSocket {
     Tcp(TcpListener),
     Unix {
         listener: UnixListener,
-        /// Drop removes the socket file. `None` for an inherited socket, because its file belongs to the supervisor.
+        /// Dropping it removes the socket file. `None` for an inherited socket, because its file belongs to the
+        /// supervisor.
         _file: Option<SocketFile>,
     },
 }
@@ -80,7 +81,8 @@ impl Listener {
         TcpListener::bind(address).await?.try_into()
     }
 
-    /// Listens on a path. Replaces an existing socket if no process listens on it. Drop removes the socket.
+    /// Listens on a path. Replaces an existing socket if no process listens on it. Dropping the listener removes the
+    /// socket.
     ///
     /// # Errors
     ///

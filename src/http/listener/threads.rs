@@ -20,7 +20,7 @@ pub(super) struct ConnectionThreads(Arc<ThreadLoops>);
 struct ThreadLoops {
     loops: Vec<Handle>,
     next: AtomicUsize,
-    /// Drop ends the threads.
+    /// Dropping it ends the threads.
     _end: watch::Sender<()>,
 }
 

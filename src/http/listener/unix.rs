@@ -14,7 +14,7 @@ use tokio::net::UnixListener;
 /// front of the server must be in this group.
 const MODE: u32 = 0o660;
 
-/// A socket file. Drop removes the file, unless another file has replaced it.
+/// A socket file. Dropping this value removes the file, unless another file has replaced it.
 #[derive(Debug)]
 pub(super) struct SocketFile {
     path: PathBuf,
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(listen_refusal(&path), "another process listens on this socket");
         drop((listener, file));
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
-        // This socket stays after its server has ended.
+        // Leave a socket file without a server, as after a crash.
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         let (_listener, file) = listen_on_path(&path).unwrap();
         // If another file has replaced the socket, drop does not remove it.

@@ -28,7 +28,7 @@ struct FreeBuffers {
     count: usize,
 }
 
-/// A buffer in use. Drop returns a pooled buffer to its pool.
+/// A buffer in use. Dropping it returns a pooled buffer to its pool.
 struct PooledBuffer<'a> {
     bytes: Box<[u8]>,
     pool: &'a BufferPool,

@@ -22,7 +22,7 @@ use crate::http::listener::{Socket, charge_task_budget};
 
 /// Minimum length of a write for which sending pages costs less than copying.
 pub(in crate::http) const PAGES_LEN: usize = 64 << 10;
-/// The number of unflushed bytes from which on more writes are expected. Fewer bytes may be a whole response, for
+/// The number of unflushed bytes after which more writes are expected. Fewer bytes may be a whole response, for
 /// example one TLS record and the bytes sent with it.
 const STREAM_LEN: usize = 20 << 10;
 /// The interval between checks whether the client has acknowledged lent pages, after their base image was dropped.

@@ -8,7 +8,7 @@ use inventory::Settings;
 
 /// How long a successful check is also valid for further requests of the same caller for the same image.
 const TRUST: Duration = Duration::from_secs(1);
-/// The minimum age of a change from which on no other change can have the same time. The service may take a few seconds
+/// The time after a change until no other change can have the same `Last-Modified`. The service may take a few seconds
 /// from setting the time to the commit of its transaction, and the clocks of its replicas differ.
 const QUIET: Duration = Duration::from_secs(10);
 /// The pause between calls while the service cannot be reached. Other requests fail immediately during the pause.
@@ -23,7 +23,7 @@ pub struct ExternalSettings {
     pub ca_file: Option<PathBuf>,
     /// How long a successful check stays valid. Default: one second.
     pub trust: Duration,
-    /// The minimum age of a change from which on no other change can have the same time. Default: ten seconds.
+    /// The time after a change until no other change can have the same `Last-Modified`. Default: ten seconds.
     pub quiet: Duration,
     /// The timeout of a call. The service takes a few seconds for the config of a thousand hosts.
     pub patience: Duration,
