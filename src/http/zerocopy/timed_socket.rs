@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | a request head | `head_time` | reading fails with [`ClientTimeout::Head`] |
 //! | more of a request body | `stall_time` | reading fails with [`ClientTimeout::Body`] |
-//! | the client to read the response | `stall_time` | writing fails with [`ClientTimeout::Response`] |
+//! | the client to read the response | `stall_time` | reading or writing fails with [`ClientTimeout::Response`] |
 //! | the next request | `idle_time` | the stream ends, as if the client had closed the connection |
 //!
 //! The code that reads requests and the code that sends responses record the current stage in a
@@ -51,7 +51,7 @@ struct ConnectionState {
     /// Whether the next part of the response is expected immediately.
     has_more: bool,
     /// When the current wait for the client began, counted from the start of the connection. `None` until a read finds
-    /// no received bytes. Usually the client has already sent them, and then the clock is not read.
+    /// no bytes. Usually bytes have already arrived, and then the clock is not read.
     wait_start: Option<Duration>,
 }
 
