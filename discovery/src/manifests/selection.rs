@@ -1,4 +1,8 @@
-//! Selection of the `NMStateConfig`s of an infra-env.
+//! The selection of `NMStateConfig` manifests by an `InfraEnv` manifest.
+//!
+//! An `NMStateConfig` describes the static network of one host. An `InfraEnv` selects the configs in its own namespace
+//! whose labels match its `nmStateConfigLabelSelector`. A host whose config is not selected boots without its static
+//! network. Therefore this module also reports configs that the user probably meant to select.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +12,8 @@ use crate::DiscoveryReport;
 
 const SELECTOR: &str = "spec.nmStateConfigLabelSelector";
 
-/// Returns the `NMStateConfig`s that an infra-env selects, and reports those that it seems to leave out by mistake.
+/// Returns the `NMStateConfig`s that `infra_env` selects. Adds a finding for each config that it probably misses by
+/// mistake. If the selector is invalid, adds an error and returns no configs.
 pub(super) fn select<'a>(
     manifests: &'a Manifests,
     infra_env: &Object,
@@ -23,25 +28,26 @@ pub(super) fn select<'a>(
             return Vec::new();
         }
     };
-    let (near, far): (Vec<&Object>, Vec<&Object>) =
-        manifests.objects_of_kind("NMStateConfig").partition(|object| share_namespace(infra_env, object));
-    let is_selected = |object: &&Object| selector.selects_some(&object.labels());
-    let (chosen, others): (Vec<&Object>, Vec<&Object>) = near.into_iter().partition(is_selected);
-    let is_free = |object: &&Object| !is_selected_by_another(manifests, infra_env, object);
-    let (misplaced, strangers): (Vec<&Object>, Vec<&Object>) =
-        far.into_iter().filter(is_free).partition(is_selected);
-    // Those in the namespace of another infra-env are a mistake of that one.
-    let taken: BTreeSet<&str> = manifests.objects_of_kind("InfraEnv").map(Object::namespace).collect();
-    let left_out = UnselectedConfigs {
-        others: others.into_iter().filter(is_free).collect(),
+    let (local, remote): (Vec<&Object>, Vec<&Object>) =
+        manifests.objects_of_kind("NMStateConfig").partition(|config| share_namespace(infra_env, config));
+    let has_selected_labels = |config: &&Object| selector.selects_some(&config.labels());
+    let (selected, mismatched): (Vec<&Object>, Vec<&Object>) =
+        local.into_iter().partition(has_selected_labels);
+    let is_unselected = |config: &&Object| !is_selected_by_another(manifests, infra_env, config);
+    let (misplaced, unrelated): (Vec<&Object>, Vec<&Object>) =
+        remote.into_iter().filter(is_unselected).partition(has_selected_labels);
+    // An unrelated config in the namespace of another infra-env concerns only that infra-env.
+    let namespaces: BTreeSet<&str> = manifests.objects_of_kind("InfraEnv").map(Object::namespace).collect();
+    let unselected = UnselectedConfigs {
+        mismatched: mismatched.into_iter().filter(is_unselected).collect(),
         misplaced,
-        strangers: strangers.into_iter().filter(|object| !taken.contains(object.namespace())).collect(),
+        orphaned: unrelated.into_iter().filter(|config| !namespaces.contains(config.namespace())).collect(),
     };
-    left_out.report((infra_env, &selector), chosen.is_empty(), findings);
-    chosen
+    unselected.report((infra_env, &selector), selected.is_empty(), findings);
+    selected
 }
 
-/// Returns whether another infra-env selects an `NMStateConfig`.
+/// Returns `true` if an infra-env other than `infra_env` selects `config`.
 fn is_selected_by_another(manifests: &Manifests, infra_env: &Object, config: &Object) -> bool {
     let others = manifests.objects_of_kind("InfraEnv").filter(|other| !std::ptr::eq(*other, infra_env));
     others.filter(|other| share_namespace(other, config)).any(|other| {
@@ -50,62 +56,67 @@ fn is_selected_by_another(manifests: &Manifests, infra_env: &Object, config: &Ob
     })
 }
 
-/// Returns whether two objects are in the same namespace. An object without a namespace is in all of them.
+/// Returns `true` if two objects are in the same namespace, or if one of them has no namespace.
 fn share_namespace(one: &Object, other: &Object) -> bool {
     one.namespace() == other.namespace() || one.namespace().is_empty() || other.namespace().is_empty()
 }
 
-/// The `NMStateConfig`s that no infra-env selects.
+/// The `NMStateConfig`s that no infra-env selects, grouped by their relation to one infra-env.
 struct UnselectedConfigs<'a> {
-    /// Those in the namespace of the infra-env.
-    others: Vec<&'a Object>,
-    /// Those in another namespace whose labels the infra-env selects.
+    /// Configs in the namespace of the infra-env. The labels do not match its selector.
+    mismatched: Vec<&'a Object>,
+    /// Configs in another namespace. The labels match the selector of the infra-env.
     misplaced: Vec<&'a Object>,
-    /// Those in a namespace without an infra-env.
-    strangers: Vec<&'a Object>,
+    /// Configs in a namespace without any infra-env. The labels do not match the selector of the infra-env.
+    orphaned: Vec<&'a Object>,
 }
 
 impl UnselectedConfigs<'_> {
-    /// Reports them: an image is useless if hosts lack their networks.
+    /// Adds the findings. If the infra-env selects no config at all, one finding about its selector replaces the
+    /// findings about mismatched configs.
     fn report(
         &self,
         (infra_env, selector): (&Object, &Selector),
-        is_empty: bool,
+        selects_none: bool,
         findings: &mut DiscoveryReport,
     ) {
-        let place = || infra_env.location_of(SELECTOR);
-        if is_empty && self.misplaced.is_empty() {
-            match self.others.first().or(self.strangers.first()) {
+        let selector_location = || infra_env.location_of(SELECTOR);
+        if selects_none && self.misplaced.is_empty() {
+            match self.mismatched.first().or(self.orphaned.first()) {
                 Some(example) => {
-                    findings.error(place(), selects_none_message((infra_env, selector), example));
+                    let message = selects_none_message((infra_env, selector), example);
+                    findings.error(selector_location(), message);
                     return;
                 }
                 None if selector.is_empty() => {}
-                None => findings.warning(place(), "matches no NMStateConfig: the hosts use DHCP"),
+                None => {
+                    findings.warning(selector_location(), "matches no NMStateConfig: the hosts use DHCP");
+                }
             }
         }
-        for object in &self.others {
-            let message = mismatch(selector, object);
-            let place = object.location_of("metadata.labels");
-            if selector.has_key_of(&object.labels()) {
-                findings.error(place, message);
+        for config in &self.mismatched {
+            let message = mismatch_message(selector, config);
+            let location = config.location_of("metadata.labels");
+            // A label with a required key shows that the user probably meant to select the config.
+            if selector.has_key_of(&config.labels()) {
+                findings.error(location, message);
             } else {
-                findings.warning(place, message);
+                findings.warning(location, message);
             }
         }
-        for object in &self.misplaced {
+        for config in &self.misplaced {
             let message = format!(
                 "the InfraEnv selects these labels, but only in its own namespace {:?}, so this host is left out",
                 infra_env.namespace()
             );
-            findings.error(object.location_of("metadata.namespace"), message);
+            findings.error(config.location_of("metadata.namespace"), message);
         }
     }
 }
 
-/// Returns the message about a selector that selects nothing.
+/// Returns the message for a selector that selects no config. `example` is an unselected config to compare with.
 fn selects_none_message((infra_env, selector): (&Object, &Selector), example: &Object) -> String {
-    let what = match infra_env.get(SELECTOR) {
+    let problem = match infra_env.get(SELECTOR) {
         None => "is missing, so it selects no NMStateConfig",
         Some(_) if selector.is_empty() => "is empty, so it selects no NMStateConfig",
         Some(_) => "selects no NMStateConfig",
@@ -113,25 +124,25 @@ fn selects_none_message((infra_env, selector): (&Object, &Selector), example: &O
     let unmet = selector.unmet_besides_match(&example.labels());
     let unmet = unmet.map(|unmet| format!(", but the selector also requires {unmet}")).unwrap_or_default();
     let name = [example.namespace(), example.name()].join("/");
-    format!("{what}; for example, {} has {}{unmet}", name.trim_start_matches('/'), labels(example))
+    format!("{problem}; for example, {} has {}{unmet}", name.trim_start_matches('/'), format_labels(example))
 }
 
-/// Returns the reason why a selector does not select an object.
-fn mismatch(selector: &Selector, object: &Object) -> String {
-    let labels = labels(object);
-    match selector.unmet_besides_match(&object.labels()) {
+/// Returns the message for a config whose labels do not match the selector.
+fn mismatch_message(selector: &Selector, config: &Object) -> String {
+    let labels = format_labels(config);
+    match selector.unmet_besides_match(&config.labels()) {
         Some(unmet) => {
             format!("the InfraEnv's selector also requires {unmet}, so this host with {labels} is left out")
         }
-        None if object.labels().is_empty() => {
+        None if config.labels().is_empty() => {
             "the InfraEnv's selector requires labels, and this host without labels is left out".to_owned()
         }
         None => format!("the InfraEnv's selector does not match {labels}, so this host is left out"),
     }
 }
 
-/// Returns the labels of an object, for a message.
-fn labels(object: &Object) -> String {
+/// Formats the labels of an object for a message, such as `site=a, rack=1`.
+fn format_labels(object: &Object) -> String {
     let labels: Vec<String> = object.labels().iter().map(|(key, value)| format!("{key}={value}")).collect();
     if labels.is_empty() { "no labels".to_owned() } else { labels.join(", ") }
 }
