@@ -63,8 +63,8 @@ pub(crate) fn holds_lease(file: &File) -> bool {
 /// One of the commands of `fcntl` that take a number and return one.
 fn fcntl(file: &File, command: c_int, value: c_int) -> io::Result<c_int> {
     // SAFETY: the descriptor is open while the file is borrowed, and the commands above take no pointer.
-    let answer = unsafe { libc::fcntl(file.as_raw_fd(), command, value) };
-    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
+    let result = unsafe { libc::fcntl(file.as_raw_fd(), command, value) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
 /// Returns the number of bytes that a TCP socket holds and that the client has not acknowledged, sent or not.
@@ -76,8 +76,8 @@ pub(crate) fn unacked_bytes(socket: impl AsFd) -> io::Result<usize> {
     let mut len: c_int = 0;
     // SAFETY: the descriptor is open while it is borrowed, and the call (`SIOCOUTQ`, the same number as `TIOCOUTQ`)
     // writes one `int` to the pointer, which is valid until it returns.
-    let answer = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut len) };
-    if answer < 0 {
+    let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut len) };
+    if result < 0 {
         return Err(io::Error::last_os_error());
     }
     usize::try_from(len).map_err(io::Error::other)
@@ -108,13 +108,13 @@ pub(crate) fn has_all_pages(file: &File, extent: Extent) -> bool {
     let flags: c_uint = 0;
     // SAFETY: the descriptor is open while the file is borrowed; the call reads the first structure and writes the
     // second, which have the layout of the kernel's and live until it returns.
-    let answer =
+    let result =
         unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut counts, flags) };
     // SAFETY: the call takes a number and returns one.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     let Some(page) = u64::try_from(page).ok().filter(|page| *page > 0) else { return false };
     let pages = extent.end().div_ceil(page).saturating_sub(extent.offset() / page);
-    answer == 0 && counts.cached >= pages
+    result == 0 && counts.cached >= pages
 }
 
 /// Returns freed memory to the system: blocks below 1 MiB, which glibc keeps in its arenas, up to eight for each
@@ -145,12 +145,12 @@ mod tests {
         let mut socket = listener.accept().unwrap().0;
         assert_eq!(unacked_bytes(&socket).unwrap(), 0);
         socket.set_nonblocking(true).unwrap();
-        let mut sent = 0;
+        let mut total = 0;
         while let Ok(len) = socket.write(&[0; 9999]) {
-            sent += len;
+            total += len;
         }
         assert!(unacked_bytes(&socket).unwrap() > 0);
-        client.read_exact(&mut vec![0; sent]).unwrap();
+        client.read_exact(&mut vec![0; total]).unwrap();
         while unacked_bytes(&socket).unwrap() > 0 {
             std::thread::yield_now();
         }

@@ -20,23 +20,26 @@ use tokio_rustls::rustls::{
 
 /// Returns a TLS configuration that accepts the certificates of a PEM file, and certificates that they have signed.
 pub(crate) fn client_config(pem: &[u8]) -> Result<ClientConfig, Box<dyn Error + Send + Sync>> {
-    let given: Vec<CertificateDer<'static>> =
+    let certificates: Vec<CertificateDer<'static>> =
         CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>()?;
-    if given.is_empty() {
+    if certificates.is_empty() {
         return Err("no certificates found".into());
     }
     let mut roots = RootCertStore::empty();
     add_system_roots(&mut roots, rustls_native_certs::load_native_certs());
-    for certificate in &given {
+    for certificate in &certificates {
         roots.add(certificate.clone())?;
     }
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let usual =
+    let standard =
         WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build()?;
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(PemCertificateVerifier { usual, given }))
+        .with_custom_certificate_verifier(Arc::new(PemCertificateVerifier {
+            standard,
+            pem_certificates: certificates,
+        }))
         .with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
@@ -44,21 +47,23 @@ pub(crate) fn client_config(pem: &[u8]) -> Result<ClientConfig, Box<dyn Error + 
 
 /// Adds the certificates that this system trusts. Logs those that cannot be used, and returns their number. Only
 /// servers that need such a certificate are refused.
-fn add_system_roots(roots: &mut RootCertStore, of_system: CertificateResult) -> usize {
-    for error in &of_system.errors {
+fn add_system_roots(roots: &mut RootCertStore, system: CertificateResult) -> usize {
+    for error in &system.errors {
         tracing::warn!(%error, "cannot read some of the system's trusted certificates");
     }
-    let (_, invalid) = roots.add_parsable_certificates(of_system.certs);
+    let (_, invalid) = roots.add_parsable_certificates(system.certs);
     if invalid > 0 {
         tracing::warn!(invalid, "some of the system's trusted certificates are invalid");
     }
-    of_system.errors.len().saturating_add(invalid)
+    system.errors.len().saturating_add(invalid)
 }
 
 #[derive(Debug)]
 struct PemCertificateVerifier {
-    usual: Arc<WebPkiServerVerifier>,
-    given: Vec<CertificateDer<'static>>,
+    /// The verifier of rustls, which trusts the certificates of the system and of the PEM file as authorities.
+    standard: Arc<WebPkiServerVerifier>,
+    /// The certificates of the PEM file, which are also accepted as server certificates.
+    pem_certificates: Vec<CertificateDer<'static>>,
 }
 
 impl ServerCertVerifier for PemCertificateVerifier {
@@ -70,9 +75,9 @@ impl ServerCertVerifier for PemCertificateVerifier {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, TlsError> {
-        match self.usual.verify_server_cert(certificate, between, name, ocsp, now) {
-            // The usual verifier checks the dates first, so after any other error the dates are valid.
-            Err(refused) if !is_validity_error(&refused) && self.given.contains(certificate) => {
+        match self.standard.verify_server_cert(certificate, between, name, ocsp, now) {
+            // The standard verifier checks the dates first, so after any other error the dates are valid.
+            Err(refused) if !is_validity_error(&refused) && self.pem_certificates.contains(certificate) => {
                 verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
                 Ok(ServerCertVerified::assertion())
             }
@@ -86,7 +91,7 @@ impl ServerCertVerifier for PemCertificateVerifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, TlsError> {
-        self.usual.verify_tls12_signature(message, certificate, signed)
+        self.standard.verify_tls12_signature(message, certificate, signed)
     }
 
     fn verify_tls13_signature(
@@ -95,11 +100,11 @@ impl ServerCertVerifier for PemCertificateVerifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, TlsError> {
-        self.usual.verify_tls13_signature(message, certificate, signed)
+        self.standard.verify_tls13_signature(message, certificate, signed)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.usual.supported_verify_schemes()
+        self.standard.supported_verify_schemes()
     }
 }
 

@@ -119,7 +119,7 @@ fn boot(test: &BootTest, as_json: bool) -> Result<BootOutcome> {
         Err(error @ BootTestError::Kvm { .. }) => {
             Err(error).context("nested virtualization may be broken; emulate the CPU with --emulate")
         }
-        // Only stdout returns this error: `StderrCopy` returns none, and the console is a pipe that is read.
+        // Only stdout can return this error. `StderrCopy` ignores errors, and the console is only read.
         Err(BootTestError::Console(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             Err(stdout_error(error))
         }
@@ -127,7 +127,7 @@ fn boot(test: &BootTest, as_json: bool) -> Result<BootOutcome> {
     }
 }
 
-/// Copies the console to stderr. A closed stderr does not end the boot.
+/// Writes the console to stderr. Ignores errors, so a closed stderr does not end the boot.
 struct StderrCopy;
 
 impl Write for StderrCopy {
@@ -152,7 +152,7 @@ fn outcome_line(test: &BootTest, outcome: BootOutcome) -> String {
     }
 }
 
-/// Prints how to boot without KVM, if it may have run the machine.
+/// Prints how to boot without KVM, unless the test certainly ran without it.
 fn print_kvm_hint(test: &BootTest) {
     if !test.emulate && Path::new("/dev/kvm").exists() {
         print_message(
@@ -161,7 +161,7 @@ fn print_kvm_hint(test: &BootTest) {
     }
 }
 
-/// The result as JSON.
+/// The JSON output.
 #[derive(Serialize)]
 struct BootReport {
     seen: bool,
@@ -195,11 +195,11 @@ fn read_trace(image: &str) -> Result<Vec<ClientReading>> {
     }))
 }
 
-/// Formats what a client has read, and below it the ranges with their files.
+/// Formats a summary of a client's reads, followed by one line for each range with the files in it.
 fn format_reading(reading: &ClientReading) -> String {
-    let ClientReading { client, file, size, percent, bytes_sent, answers, ranges, .. } = reading;
+    let ClientReading { client, file, size, percent, bytes_sent, answers: responses, ranges, .. } = reading;
     let mut text = format!(
-        "{client} read {percent} % of the {size} bytes of {file}: {bytes_sent} bytes in {answers} responses\n"
+        "{client} read {percent} % of the {size} bytes of {file}: {bytes_sent} bytes in {responses} responses\n"
     );
     for ReadingRange { first, last, files, .. } in ranges {
         // Writing to a `String` does not fail.

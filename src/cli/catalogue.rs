@@ -1,4 +1,4 @@
-//! The options that list base images and releases.
+//! The options with the catalogue of base images and OpenShift releases.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use crate::cli::auth::read_text;
 use crate::cli::environment::variable_with_value;
 use inventory::catalogue::{Catalogue, CatalogueError};
 
-/// Largest list that is read from a file. A list of all releases so far is smaller.
+/// Maximum length of a list in a file. A list of all published releases is shorter.
 const MAX_LIST: u64 = 16 << 20;
 
-/// The list of base images.
+/// The options with the list of base images.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Images and releases")]
 pub(in crate::cli) struct OsImagesOptions {
@@ -104,22 +104,22 @@ struct OptionValue<'a, T: ?Sized> {
 }
 
 impl<T: AsRef<OsStr> + ?Sized> OptionValue<'_, T> {
-    /// Returns the name of the variable that the value comes from, or that of the option.
+    /// Returns the name of the variable that contains the value, or the name of the option if no variable does.
     fn name(&self) -> String {
         let value = self.value.map(AsRef::as_ref);
         variable_with_value(self.variable, value).unwrap_or_else(|| self.option.to_owned())
     }
 }
 
-/// A list as text.
+/// The text of a list, which is not parsed yet.
 struct ListText {
-    /// The option, variable or file, for messages.
+    /// The option, variable or file with the text, for messages.
     source: String,
     text: String,
 }
 
 impl ListText {
-    /// Returns the error of a list with invalid entries, with the source of the list and the position in its JSON.
+    /// Adds the source of the list to an error about an entry. Keeps the position of the entry in the JSON.
     fn invalid_list_error(&self, error: CatalogueError) -> anyhow::Error {
         let source = &self.source;
         match error {
@@ -135,7 +135,7 @@ impl ListText {
     }
 }
 
-/// Reads the JSON list in the value of the first option, or in a file that either option names.
+/// Reads a JSON list. It is the value of `option`, or is in a file that `file` or `option` names.
 fn read_list(option: &OptionValue<str>, file: Option<&OptionValue<Path>>) -> Result<Option<ListText>> {
     let file = file.and_then(|file| Some((file.name(), file.value?)));
     let (source, path) = match (file, option.value) {
@@ -166,8 +166,8 @@ fn check_inline_list(ListText { source, text }: &ListText) -> Result<()> {
     bail!("{source}: {error}; {remedy}");
 }
 
-/// Returns why a text is not a JSON list. Does not repeat the text, which may contain credentials. An empty text is
-/// accepted here, since the catalogue refuses it.
+/// Returns the reason why a text is not a JSON list. The reason does not quote the text, which may contain credentials.
+/// Returns `None` for an empty text, which the catalogue refuses later.
 fn list_error(text: &str) -> Option<String> {
     let start = text.trim();
     let error = serde_json::from_str::<Vec<IgnoredAny>>(text).err().filter(|_| !start.is_empty())?;

@@ -1,4 +1,4 @@
-//! The connection to a service, for the commands that call its API.
+//! The options for the connection to a service, shared by the commands that call its API.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -14,9 +14,9 @@ use super::shell::shell_quoted;
 use crate::inventory::Secret;
 use crate::trust;
 
-/// The default of `--url`.
 pub(super) const DEFAULT_URL: &str = "http://127.0.0.1:8090";
-/// The variable of `--url`. `kindling simulate` does not read it: hosts must not register in a service by mistake.
+/// Environment variable of `--url`. `kindling simulate` ignores it, so that simulated hosts do not register in a
+/// service by mistake.
 const URL_VARIABLE: &str = "KINDLING_URL";
 
 /// How clients verify the server's certificate.
@@ -46,7 +46,7 @@ impl CertificateOptions {
     }
 }
 
-/// The connection of a user. Some services require a token.
+/// Options for the connection of a user to a service.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Connection")]
 pub(super) struct UserConnectionOptions {
@@ -62,7 +62,7 @@ pub(super) struct UserConnectionOptions {
 }
 
 impl UserConnectionOptions {
-    /// Runs calls of the API. Adds advice to the errors of the client.
+    /// Runs API calls with a client. Adds advice to the errors of the client.
     pub(super) fn call<T>(
         &self,
         change: impl FnOnce(ApiClientBuilder) -> ApiClientBuilder,
@@ -83,8 +83,8 @@ impl UserConnectionOptions {
         })
     }
 
-    /// Returns the options with which another command reaches the same service, each after a space. The token and the
-    /// credentials in a URL are not among them.
+    /// Returns the connection options that a suggested command needs to reach the same service, each after a space.
+    /// Omits the token and the credentials in the URL.
     pub(super) fn repeated_options(&self) -> String {
         let usual_url = env::var(URL_VARIABLE).unwrap_or_else(|_| DEFAULT_URL.to_owned());
         let mut options = String::new();
@@ -100,7 +100,7 @@ impl UserConnectionOptions {
         options
     }
 
-    /// Returns what the user can do about an error.
+    /// Returns advice on how to resolve an error.
     fn advice(&self, error: &ClientError) -> Option<String> {
         let url = masked_url(&self.url);
         match error {

@@ -1,4 +1,4 @@
-//! `kindling crd`: the definitions of the custom resources that the controllers use.
+//! `kindling crd`: prints the CustomResourceDefinitions that the controllers need.
 
 use anyhow::Result;
 use clap::Args;
@@ -7,7 +7,7 @@ use operator::crds;
 
 use super::output::print_bytes;
 
-/// Names of the kinds, for the help text and for completions.
+/// Names of the kinds, for the help text and for shell completions.
 const KINDS: [&str; 4] = ["AgentClassification", "Agent", "InfraEnv", "NMStateConfig"];
 
 #[derive(Debug, Args)]
@@ -18,7 +18,7 @@ pub(super) struct Crd {
 }
 
 impl Crd {
-    /// Prints the definitions as YAML, one document each.
+    /// Prints each definition as a YAML document.
     pub(super) fn run(&self) -> Result<()> {
         let mut definitions = crds::all()?;
         if !self.kinds.is_empty() {

@@ -1,4 +1,4 @@
-//! The files of one command: all of them are written, or none.
+//! The output files of a command. If the command fails or is interrupted, the files that it created are removed.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,8 @@ use super::directories::check_directory;
 use super::output::print_path;
 use super::progress::without_bars;
 
-/// Files and directories that are removed unless the command completes. `None` once they are kept.
+/// The files and directories that a command has created. They are removed unless the command completes. `None` after
+/// the command completed or removed them.
 #[derive(Debug)]
 pub(super) struct CreatedFiles(Arc<Mutex<Option<Vec<PathBuf>>>>);
 
@@ -22,7 +23,7 @@ impl CreatedFiles {
         Self(Arc::new(Mutex::new(Some(Vec::new()))))
     }
 
-    /// Creates the directory of a file if it does not exist. `option` is the option that the path is from.
+    /// Creates the directory of a file if it does not exist. `option` is the option with the path, for messages.
     pub(super) fn create_directory(&self, option: &str, path: &Path) -> Result<()> {
         let Some(parent) = path.parent().filter(|it| !it.as_os_str().is_empty() && !it.exists()) else {
             return Ok(());
@@ -35,7 +36,7 @@ impl CreatedFiles {
         Ok(())
     }
 
-    /// Gives a file its final name. An interrupt is handled before or after this.
+    /// Renames a file to its final name. Holds the lock, so that an interrupt is handled before or after the rename.
     pub(super) fn commit(&self, file: NewFile, path: &Path) -> Result<()> {
         let mut created = self.lock();
         file.commit()?;
@@ -43,7 +44,7 @@ impl CreatedFiles {
         Ok(())
     }
 
-    /// Keeps everything that was created.
+    /// Keeps all created files and directories.
     pub(super) fn keep_all(&self) {
         *self.lock() = None;
     }
@@ -52,19 +53,19 @@ impl CreatedFiles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes what was created, in reverse order. Returns `false` if it is kept.
+    /// Removes the created files and directories in reverse order. Returns `false` if they are to be kept.
     fn remove_created(created: &mut Option<Vec<PathBuf>>) -> bool {
         let Some(mut paths) = created.take() else { return false };
         while let Some(path) = paths.pop() {
-            // A directory into which another process has put a file stays.
+            // Removing a directory fails if another process has created a file in it.
             let _ = if path.is_dir() { std::fs::remove_dir(&path) } else { std::fs::remove_file(&path) };
         }
         true
     }
 
-    /// Removes what was created and exits when an interrupt arrives.
+    /// Handles SIGINT from now on: removes the created files and directories, and exits.
     pub(super) fn remove_at_interrupt(&self) -> Result<()> {
-        /// The conventional exit code after SIGINT.
+        /// The conventional exit code after SIGINT: 128 plus the number of the signal.
         const INTERRUPTED: i32 = 130;
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.context("cannot listen for signals")?;
@@ -77,10 +78,10 @@ impl CreatedFiles {
             if runtime.block_on(interrupts.recv()).is_none() {
                 return;
             }
-            // The lock is held until the exit, so that nothing more is created.
+            // Held until the exit, so that the command cannot create more files.
             let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
             let is_removed = Self::remove_created(&mut created);
-            // No bar is drawn again before the exit.
+            // Prevents that a progress bar is drawn again before the exit.
             without_bars(|| {
                 if is_removed {
                     eprintln!("Interrupted: nothing was written");
@@ -98,7 +99,7 @@ impl Drop for CreatedFiles {
     }
 }
 
-/// Returns an error if a path exists. `option` is the option or argument that the path is from.
+/// Returns an error if a path exists. `option` is the option or argument with the path, for messages.
 pub(super) fn require_absent(option: &str, path: &Path) -> Result<()> {
     let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
     let path = path.display();
@@ -108,14 +109,14 @@ pub(super) fn require_absent(option: &str, path: &Path) -> Result<()> {
     bail!("cannot create {path}: File exists; remove it, or use another path for {option}");
 }
 
-/// Creates a new file, whose path is from an option or argument.
+/// Creates a new file. `option` is the option or argument with the path, for messages.
 pub(super) fn create_file(option: &str, path: &Path, access: FileAccess) -> Result<NewFile> {
     require_absent(option, path)?;
     Ok(NewFile::create(path, access)?)
 }
 
-/// Writes new files and their directories. Returns the paths after all are written. Checks before the first write that
-/// no file exists.
+/// Writes new files, and creates missing parent directories. Returns the paths after all files are written. Fails
+/// before the first write if a file exists.
 pub(super) fn write_files<T>(
     option: &str,
     files: Vec<(PathBuf, T)>,
@@ -139,15 +140,14 @@ pub(super) fn write_files<T>(
     Ok(paths)
 }
 
-/// Writes files with mode 0600.
+/// Writes new files with mode 0600, like [`write_files`].
 pub(super) fn write_private<T: AsRef<[u8]>>(option: &str, files: Vec<(PathBuf, T)>) -> Result<Vec<PathBuf>> {
     write_files(option, files, FileAccess::Private, |file, contents| write_all(file, contents.as_ref()))
 }
 
-/// Writes the whole content of a new file.
 pub(super) fn write_all(file: &NewFile, contents: &[u8]) -> Result<()> {
-    let written = file.file().write_all(contents);
-    Ok(written.map_err(|error| explain_full_disk(error, file.file(), contents.len() as u64))?)
+    let result = file.file().write_all(contents);
+    Ok(result.map_err(|error| explain_full_disk(error, file.file(), contents.len() as u64))?)
 }
 
 pub(super) fn print_paths(paths: &[PathBuf]) -> Result<()> {

@@ -29,15 +29,15 @@ use inventory::id::InfraEnvId;
 use inventory::store::SqlStore;
 use inventory::{Inventory, Settings};
 
-/// The synthetic base image of the demonstration, from the recipes of the tests.
+/// The recipe of the synthetic base image. The tests use the same recipes.
 const RECIPE: &str = "2024-12.x86_64";
-/// The OpenShift version that the catalogue lists it for.
+/// The OpenShift version of the base image in the catalogue.
 const VERSION: &str = "4.18";
 /// The profile of simulated hosts: three control plane nodes, then workers.
 const PROFILE: &str = "standard";
-/// The same hosts in every demonstration.
+/// A fixed seed, so that every demonstration has the same hosts.
 const SEED: u64 = 1;
-/// Pause between the polls of a simulated host: short, so that a user sees the page change.
+/// Pause between the polls of a simulated host. Short, so that a user sees changes on the page.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Maximum time until the first error of a simulated host is printed.
@@ -94,11 +94,11 @@ impl Demo {
     fn simulation(&self, origin: &str, infra_env: InfraEnvId) -> Result<Simulation> {
         let profile = read_profile(PROFILE)?;
         let site = Arc::new(SimulatedSite::new(profile, self.hosts, SEED).context("cannot simulate hosts")?);
-        // The server listens on a loopback address.
+        // The server listens on a loopback address, which no proxy can reach.
         let transport = reqwest::Client::builder().no_proxy();
         let client = ApiClient::builder(origin).transport(transport).build()?;
         let image = BootImage::new(format!("{origin}/i/{infra_env}/full.iso"));
-        // An IPv6 machine has only one loopback address.
+        // IPv6 has only one loopback address, so hosts cannot have different ones.
         let image = if origin.starts_with("http://[") { image } else { image.own_addresses() };
         let mut options = SimulationOptions::default();
         (options.hosts_per_second, options.poll_interval) = (1, Some(POLL_INTERVAL));
@@ -109,7 +109,7 @@ impl Demo {
     }
 }
 
-/// Every address of a host name must be a loopback address.
+/// Returns an error unless all addresses are loopback addresses.
 fn require_loopback(addresses: &ResolvedAddresses) -> Result<()> {
     match addresses.reachable_address() {
         Some(address) => bail!(
@@ -145,7 +145,7 @@ async fn open_services(directory: &Path, origin: &str) -> Result<(Inventory, Ima
     Ok((inventory, images))
 }
 
-/// Runs simulated hosts until the server ends. Prints their first error.
+/// Runs the simulated hosts. Prints the first error only.
 async fn run(simulation: Simulation) {
     let mut is_printed = false;
     let print_first_error = |report: &SimulationReport| {
@@ -159,7 +159,6 @@ async fn run(simulation: Simulation) {
     }
 }
 
-/// Registers the infra-env and returns its id.
 async fn register_infra_env(inventory: &Inventory) -> Result<InfraEnvId> {
     let params: InfraEnvCreateParams = serde_json::from_value(json!({
         "name": "demo",
@@ -172,11 +171,10 @@ async fn register_infra_env(inventory: &Inventory) -> Result<InfraEnvId> {
             "mac_interface_map": [{"mac_address": "52:54:00:00:00:01", "logical_nic_name": "eth0"}],
         }],
     }))?;
-    let made = inventory.register_infra_env(params, None).await?;
-    Ok(made.id)
+    let infra_env = inventory.register_infra_env(params, None).await?;
+    Ok(infra_env.id)
 }
 
-/// Returns the text that lists commands to try.
 fn commands_to_try(origin: &str, id: InfraEnvId, hosts: u32) -> String {
     let kindling = program_command();
     let hosts = match hosts {

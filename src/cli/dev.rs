@@ -1,4 +1,4 @@
-//! `kindling dev`: the developer commands of `coreos-installer`, for scripts that use them. Users have `iso inspect`.
+//! `kindling dev`: the developer commands of `coreos-installer`, for existing scripts. Users should run `iso inspect`.
 
 use std::path::PathBuf;
 
@@ -74,7 +74,7 @@ impl ShowIso {
     }
 }
 
-/// Returns an object whose keys keep their order.
+/// Returns a JSON object that keeps the order of its keys.
 fn ordered_object<'a>(fields: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     Value::Object(fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
 }
@@ -105,7 +105,7 @@ fn volume_json(volume: &Volume) -> Value {
     ])
 }
 
-/// Adds the paths of files and directories below one, depth first.
+/// Appends the paths of all files and directories below `directory`, depth first.
 fn list_records(volume: &Volume, directory: isogen::volume::EntryId, records: &mut Vec<String>) {
     for (id, _) in volume.tree().children(directory) {
         records.push(volume.tree().iso_path(id));
@@ -144,7 +144,7 @@ fn primary_volume_json(primary: &TreeDescriptor) -> Value {
     ])
 }
 
-/// Which members of which initrd.
+/// Arguments that select members of an initrd.
 #[derive(Debug, Args)]
 struct MemberSelection {
     /// initrd image ("-" for stdin)
@@ -159,9 +159,10 @@ impl MemberSelection {
     fn read_archive(&self) -> Result<Archive> {
         let pattern = |text: &String| Pattern::new(text).with_context(|| format!("parsing glob {text:?}"));
         let patterns = self.filter.iter().map(pattern).collect::<Result<Vec<_>>>()?;
-        let wanted = |name: &str| patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(name));
+        let is_selected =
+            |name: &str| patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(name));
         let (stream, name) = input::open_stream(Some(&self.input))?;
-        Archive::read_matching(stream, ArchiveLimits::INITRD, wanted)
+        Archive::read_matching(stream, ArchiveLimits::INITRD, is_selected)
             .with_context(|| format!("decoding {name}"))
     }
 }
@@ -193,7 +194,7 @@ pub(super) struct ExtractInitrd {
 impl ExtractInitrd {
     fn run(self) -> Result<()> {
         let archive = self.selection.read_archive()?;
-        // Every name is checked before the first file is written.
+        // Checks all names before the first file is written.
         let files = archive.iter().map(|(name, contents)| Ok((path_below(&self.directory, name)?, contents)));
         let paths = write_private("--directory", files.collect::<Result<_>>()?)?;
         if self.verbose { print_paths(&paths) } else { Ok(()) }

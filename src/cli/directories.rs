@@ -1,5 +1,5 @@
-//! Directories that options name. The checks create nothing, because each area creates its directories with its own
-//! mode.
+//! Checks of directories from options. The checks do not create directories, because the modules that use them create
+//! them with different modes.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use anyhow::{Result, bail};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 
-/// Returns an error if the directory of an option does not exist and cannot be created.
+/// Returns an error if the directory in an option does not exist and cannot be created.
 pub(super) fn check_directory(option: &str, path: &Path) -> Result<()> {
     check(option, path, path.is_dir())
 }
 
-/// Returns an error if the program cannot create files in the directory of an option.
+/// Returns an error if the program cannot create files in the directory in an option.
 pub(super) fn check_writable_directory(option: &str, path: &Path) -> Result<()> {
     check(option, path, false)
 }
@@ -34,7 +34,7 @@ fn check(option: &str, path: &Path, may_be_read_only: bool) -> Result<()> {
     bail!("cannot use directory {}: {reason}, or use another path for {option}", path.display())
 }
 
-/// Returns why the program cannot create files in an existing directory, and what the user can do about it.
+/// Returns the reason why the program cannot create files in an existing directory, with advice.
 fn access_problem(directory: &Path, error: Errno) -> String {
     let at = directory.display();
     match error {

@@ -21,7 +21,7 @@ const EXIT_CODES: &str = "Exit code: 0 all selected clients can use the URL (cli
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(super) struct Doctor {
-    /// File with the CA certificates that clients trust, in PEM, instead of those of the system
+    /// File with the CA certificates that clients trust, in PEM, instead of the system's certificates
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
     /// Header to send with each request, such as "Authorization: Bearer ..."; not sent to redirect targets
@@ -44,7 +44,8 @@ pub(super) struct Doctor {
     url: String,
 }
 
-/// A header as given. It is likely a secret, so clap does not validate it: clap's errors would quote it.
+/// A header in the form `NAME: VALUE`. clap does not validate it, because clap would quote the value, which is likely a
+/// secret, in an error.
 #[derive(Clone)]
 struct HeaderOption(String);
 
@@ -60,12 +61,12 @@ impl std::fmt::Debug for HeaderOption {
     }
 }
 
-/// Exits as clap does for an invalid value.
+/// Prints an error and exits, as clap does for an invalid value.
 fn exit_with_usage_error(why: impl std::fmt::Display) -> ! {
     clap::Error::raw(ErrorKind::ValueValidation, format!("{why}\n")).exit()
 }
 
-/// The clients, as the command line has them.
+/// The values of `--client`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ClientOption {
     /// Virtual media of BMCs
@@ -129,8 +130,8 @@ impl Doctor {
             Err(error) => return Err(error.into()),
         };
         if !self.clients.is_empty() {
-            let wanted: Vec<ClientKind> = self.clients.into_iter().map(ClientKind::from).collect();
-            report.clients.retain(|client| wanted.contains(&client.client));
+            let kinds: Vec<ClientKind> = self.clients.into_iter().map(ClientKind::from).collect();
+            report.clients.retain(|client| kinds.contains(&client.client));
         }
         if self.json {
             print_json(&report)?

@@ -1,8 +1,8 @@
-//! Durations as Go writes them (`1h30m`), which the variables of the Assisted Installer use.
+//! Durations in the syntax of Go (`1h30m`), which the environment variables of the Assisted Installer use.
 
 use std::time::Duration;
 
-/// The units and their lengths in nanoseconds. Days are an extension of Kindling.
+/// Units and their lengths in nanoseconds. Kindling adds days to the units of Go.
 const UNITS: [(&str, u64); 9] = [
     ("ns", 1),
     ("us", 1_000),
@@ -15,7 +15,6 @@ const UNITS: [(&str, u64); 9] = [
     ("d", 86_400_000_000_000),
 ];
 
-/// Parses a duration.
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     let expected = || "expected a duration, such as 90s, 1h30m or 4h".to_owned();
     let mut rest = text.trim();
@@ -36,8 +35,8 @@ pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
     sum.map(Duration::from_nanos).ok_or_else(expected)
 }
 
-/// Formats a duration in Go's largest unit that keeps it whole, such as `5m` or `72h`. The help shows defaults in this
-/// form.
+/// Formats a duration as a whole number of the largest possible Go unit, such as `5m` or `72h`. The help texts show
+/// defaults in this form.
 pub(super) fn format_duration(duration: Duration) -> String {
     let nanos = duration.as_nanos();
     let is_unit = |(name, unit): &&(&str, u64)| *name != "d" && nanos.is_multiple_of(u128::from(*unit));

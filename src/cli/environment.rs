@@ -1,8 +1,9 @@
 //! Environment variables of options.
 //!
-//! Variables have the names of the Assisted Installer. A variable with the prefix takes precedence over the one
-//! without. An empty variable counts as not set, because deployment templates leave many empty. The exception is an
-//! empty variable of `serve` that decides access, encryption or integrity: clap then refuses its value.
+//! Variables have the names that the Assisted Installer uses. A variable may have the prefix `MYAPP_`. If both forms
+//! are set, the one with the prefix takes precedence. An empty variable counts as not set, because deployment templates
+//! leave many variables empty. The exceptions are the variables of `serve` that control access, encryption or
+//! integrity: an empty value of such a variable is an error.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -13,10 +14,10 @@ use clap::{Arg, Command};
 
 use super::{serve, settings_file};
 
-/// The prefix that the Assisted Installer's variables may have.
+/// The optional prefix of the Assisted Installer's variables.
 pub(super) const PREFIX: &str = "MYAPP_";
 
-/// Alternative names of variables.
+/// Variables and their alternative names.
 pub(super) const OTHER_NAMES: [(&str, &str); 4] = [
     ("ASSISTED_SERVICE_API_TRUSTED_CA_FILE", "HTTPS_CA_FILE"),
     ("KINDLING_IMAGES_DIR", "DATA_DIR"),
@@ -24,22 +25,22 @@ pub(super) const OTHER_NAMES: [(&str, &str); 4] = [
     ("OS_IMAGES", "RHCOS_VERSIONS"),
 ];
 
-/// Returns the value of a variable.
+/// Returns the value of a variable, with or without the prefix. An empty variable counts as not set.
 pub(super) fn variable(name: &str) -> Option<OsString> {
     let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
     set(&format!("{PREFIX}{name}")).or_else(|| set(name))
 }
 
-/// Returns the name, with or without prefix, under which a variable is set to this value.
+/// Returns the form of a variable's name (prefixed, plain or alternative) that is set to `value`.
 pub(super) fn variable_with_value(name: &str, value: Option<&OsStr>) -> Option<String> {
-    let others = OTHER_NAMES.iter().filter(|(known, _)| *known == name).map(|(_, other)| *other);
+    let others = OTHER_NAMES.iter().filter(|(canonical, _)| *canonical == name).map(|(_, other)| *other);
     let names =
         [name].into_iter().chain(others).flat_map(|name| [format!("{PREFIX}{name}"), name.to_owned()]);
     let value = value?;
-    names.into_iter().find(|name| env::var_os(name).is_some_and(|found| found == value))
+    names.into_iter().find(|name| env::var_os(name).is_some_and(|current| current == value))
 }
 
-/// Sets the variables of the options of a command and of its subcommands.
+/// Selects, for each option of a command and of its subcommands, the form of its variable that clap reads.
 pub(super) fn set_variables(command: Command) -> Command {
     let is_serve = command.get_name() == serve::NAME;
     command.mut_args(|option| set_option_variable(option, is_serve)).mut_subcommands(set_variables)
@@ -50,7 +51,7 @@ fn set_option_variable(option: Arg, is_serve: bool) -> Arg {
     let may_be_empty = !(is_serve && serve::is_protected(&name));
     let is_set = |name: &str| env::var_os(name).is_some_and(|value| !(may_be_empty && value.is_empty()));
     let option = option.hide_env_values(true);
-    let others = OTHER_NAMES.iter().filter(|(known, _)| *known == name).map(|(_, other)| *other);
+    let others = OTHER_NAMES.iter().filter(|(canonical, _)| *canonical == name).map(|(_, other)| *other);
     for name in [name.as_str()].into_iter().chain(others) {
         let prefixed = format!("{PREFIX}{name}");
         if is_set(&prefixed) {
@@ -66,7 +67,7 @@ fn set_option_variable(option: Arg, is_serve: bool) -> Arg {
     }
 }
 
-/// Adds the source of an invalid value to its error: a variable or the settings file.
+/// Adds the source of an invalid value to an error, if the value is from a variable or the settings file.
 pub(super) fn explain_error(
     mut error: clap::Error,
     command: &Command,
@@ -96,7 +97,7 @@ pub(super) fn explain_error(
     error
 }
 
-/// Returns the option that an error is about, by its usage text.
+/// Returns the option with a usage text such as `--url <URL>`.
 fn find_option(command: &Command, usage: &str) -> Option<Arg> {
     let name = usage.strip_prefix("--")?.split([' ', '=', '[']).next()?;
     let own = command.get_arguments().find(|option| option.get_long() == Some(name)).cloned();

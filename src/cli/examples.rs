@@ -4,10 +4,10 @@ use clap::Command;
 
 /// The heading of the examples in a help text.
 pub(super) const HEADING: &str = "Examples:";
-/// The program name in the table below.
+/// The program name in [`EXAMPLES`].
 const PROGRAM: &str = "kindling";
 
-/// The examples of each command, which is written without the program name.
+/// The commands, without the program name, and their examples.
 const EXAMPLES: &[(&str, &[&str])] = &[
     (
         "",
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
     use crate::cli::Cli;
 
-    /// The words of a command line, up to a redirection or a pipe.
+    /// Splits a command line into words, up to a redirection or a pipe.
     fn split_words(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
         let mut is_quoted = false;

@@ -1,4 +1,4 @@
-//! The JSON of a command that failed.
+//! The JSON output of a failed command.
 
 use assisted::client::ClientError;
 use serde::Serialize;
@@ -8,24 +8,23 @@ use super::error_lines;
 use super::output::{IncompleteOutput, print_line};
 use super::refusal::RefusedInputs;
 
-/// An error as JSON.
 #[derive(Debug, Serialize)]
 struct FailureReport {
     message: String,
     causes: Vec<String>,
     /// Findings about the inputs, each with at least `severity` and `message`.
     findings: Vec<Value>,
-    /// HTTP status of the service's response.
+    /// HTTP status of the response, if the service refused a request.
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
 }
 
-/// Prints an error as one line of JSON to stdout, unless a part of another value was printed before.
+/// Prints an error as one line of JSON to stdout. Prints nothing if stdout already contains an incomplete JSON list.
 pub(super) fn print_as_json(error: &anyhow::Error) {
     if error.is::<IncompleteOutput>() {
         return;
     }
-    // The text of the error is on stderr already, also if stdout is closed.
+    // If stdout is closed, the user still has the text of the error on stderr.
     let _ = print_line(json!({ "error": FailureReport::new(error) }));
 }
 

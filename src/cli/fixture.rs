@@ -38,7 +38,7 @@ fn era_parser() -> impl TypedValueParser<Value = Era> {
 
 impl Fixture {
     pub(super) fn run(self) -> Result<()> {
-        // With a program in its root file system: minimal images with static networks need it.
+        // Minimal ISOs with static networks need `nmstatectl` from the root file system.
         let image = Recipe::new(self.architecture, self.era).with_program().build();
         let files = vec![(self.output, image)];
         print_paths(&write_files("ISO", files, FileAccess::Shared, |file, image| write_all(file, &image))?)

@@ -1,4 +1,4 @@
-//! Findings as lines of text. A fault that many documents share is one line with the first places.
+//! Formats findings as lines of text. Many findings with the same message become one line that lists the first places.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
@@ -7,10 +7,10 @@ use ignition::report::Severity;
 
 use discovery::{DiscoveryReport, SourceLocation};
 
-/// Maximum number of equal findings that have a line each, and of places that a line lists.
+/// Maximum number of equal findings to print on separate lines, and of further places to list on one line.
 const MAX_PLACES: usize = 3;
 
-/// What findings have in common, apart from their places.
+/// The severity and message of a finding. Findings with the same key form a group.
 pub(super) type FindingKey<'a> = (Severity, &'a str);
 
 /// Formats the findings of a report.
@@ -20,8 +20,7 @@ pub(super) fn report_lines(report: &DiscoveryReport) -> String {
     })
 }
 
-/// Formats findings in their order. Returns one line each, and one group for more than [`MAX_PLACES`] findings with the
-/// same key.
+/// Formats findings in order, one line for each. More than [`MAX_PLACES`] findings with the same key become one group.
 pub(super) fn grouped_lines<T: fmt::Display>(
     findings: &[T],
     parts: impl Fn(&T) -> (FindingKey<'_>, SourceLocation),
@@ -50,10 +49,10 @@ pub(super) fn grouped_lines<T: fmt::Display>(
     out
 }
 
-/// Returns the places that differ from the first one, each once.
+/// Returns the places other than the first, without duplicates.
 fn other_places(places: &[SourceLocation]) -> Vec<&SourceLocation> {
-    let mut known: BTreeSet<&SourceLocation> = places.first().into_iter().collect();
-    places.iter().filter(|place| known.insert(place)).collect()
+    let mut distinct: BTreeSet<&SourceLocation> = places.first().into_iter().collect();
+    places.iter().filter(|place| distinct.insert(place)).collect()
 }
 
 fn place_list(places: &[&SourceLocation]) -> String {

@@ -39,8 +39,8 @@ fn original_installer() -> Option<PathBuf> {
     let identity = |file: &Metadata| (file.dev(), file.ino());
     let own = env::current_exe().and_then(|path| path.metadata()).ok().as_ref().map(identity)?;
     let is_original = |path: &PathBuf| {
-        let found = path.metadata();
-        found.is_ok_and(|file| file.is_file() && file.mode() & 0o111 != 0 && identity(&file) != own)
+        let metadata = path.metadata();
+        metadata.is_ok_and(|file| file.is_file() && file.mode() & 0o111 != 0 && identity(&file) != own)
     };
     env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(NAME)).find(is_original)
 }

@@ -48,11 +48,11 @@ impl HostPort {
         match self {
             Self::Address(address) => addresses.push(*address),
             Self::Name { host, port } => {
-                let found = tokio::net::lookup_host((host.as_str(), *port)).await;
-                let found = found.with_context(|| {
+                let resolved = tokio::net::lookup_host((host.as_str(), *port)).await;
+                let resolved = resolved.with_context(|| {
                     format!("{option}: cannot resolve host {host:?}; use an IP address, or a name that DNS or /etc/hosts resolves")
                 })?;
-                for address in found {
+                for address in resolved {
                     if !addresses.contains(&address) {
                         addresses.push(address);
                     }

@@ -142,14 +142,16 @@ impl ProgressLog {
             return None;
         };
         let tenth = parts_done(have, total, TENTHS);
-        let told = self.0.get(&image.name);
-        let is_new = told.is_none_or(|told| {
-            told.work != work || told.tenth != tenth || now.duration_since(told.at) >= LONGEST_SILENCE
+        let last_report = self.0.get(&image.name);
+        let is_new = last_report.is_none_or(|last_report| {
+            last_report.work != work
+                || last_report.tenth != tenth
+                || now.duration_since(last_report.at) >= LONGEST_SILENCE
         });
         if !is_new {
             return None;
         }
-        let is_first = told.is_none();
+        let is_first = last_report.is_none();
         self.0.insert(image.name.clone(), ReportedProgress { work, tenth, at: now });
         // Only progress is logged here, not the first state.
         (!is_first).then_some((work, have, total))
@@ -210,11 +212,11 @@ mod tests {
     fn each_tenth_of_a_download_logs_one_line() {
         let mut lines = ProgressLog::default();
         let now = Instant::now();
-        let told: Vec<u64> = (0..=1000)
+        let logged: Vec<u64> = (0..=1000)
             .filter_map(|have| lines.due_progress(&downloading_image(have), now))
             .map(|(_, have, _)| have)
             .collect();
-        assert_eq!(told, (1..=10).map(|tenth| tenth * 100).collect::<Vec<_>>());
+        assert_eq!(logged, (1..=10).map(|tenth| tenth * 100).collect::<Vec<_>>());
         let verifying = image_in_state(BaseImageState::Verifying { have: 0, total: 1000 });
         assert_eq!(lines.due_progress(&verifying, now), Some(("verified", 0, 1000)));
     }
@@ -223,12 +225,12 @@ mod tests {
     fn slow_download_logs_after_timeout() {
         let mut lines = ProgressLog::default();
         let now = Instant::now();
-        let told: Vec<u64> = (0..100)
+        let logged: Vec<u64> = (0..100)
             .filter(|second| {
                 lines.due_progress(&downloading_image(1), now + Duration::from_secs(*second)).is_some()
             })
             .collect();
-        assert_eq!(told, [30, 60, 90]);
+        assert_eq!(logged, [30, 60, 90]);
         assert_eq!(lines.due_progress(&image_in_state(BaseImageState::Absent), now), None);
         assert_eq!(lines.due_progress(&downloading_image(5), now), None, "another download begins");
     }

@@ -29,8 +29,10 @@ pub(super) fn program_command() -> String {
 
 fn command_for(program: &Path, search_path: &OsStr, directory: Option<&Path>) -> String {
     let mut in_path = env::split_paths(search_path).map(|folder| folder.join(NAME));
-    let found = in_path.find(|path| path.is_file()).and_then(|path| fs::canonicalize(path).ok());
-    if found.is_some_and(|found| fs::canonicalize(program).is_ok_and(|program| program == found)) {
+    let first_in_path = in_path.find(|path| path.is_file()).and_then(|path| fs::canonicalize(path).ok());
+    if first_in_path
+        .is_some_and(|first_in_path| fs::canonicalize(program).is_ok_and(|program| program == first_in_path))
+    {
         return NAME.to_owned();
     }
     match directory.and_then(|directory| program.strip_prefix(directory).ok()) {

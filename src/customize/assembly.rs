@@ -211,8 +211,8 @@ mod tests {
     }
 
     /// Returns the path and contents of each file of the live config, in order.
-    fn live_files(made: &Customized) -> Vec<(String, String)> {
-        let json: Value = serde_json::from_slice(made.live_config.as_deref().unwrap()).unwrap();
+    fn live_files(customized: &Customized) -> Vec<(String, String)> {
+        let json: Value = serde_json::from_slice(customized.live_config.as_deref().unwrap()).unwrap();
         assert_eq!(json["ignition"]["version"], "3.3.0");
         let files = json["storage"]["files"].as_array().unwrap().iter();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn files_are_ordered_with_own_config_last() {
-        let made = build_customization(&Customization {
+        let customized = build_customization(&Customization {
             dest_ignition: vec![input_file("dest", CONFIG)],
             dest_device: Some("/dev/sda".to_owned()),
             network_keyfiles: vec![input_file("net/a.nmconnection", "")],
@@ -253,24 +253,27 @@ mod tests {
             ("/etc/coreos/dest.ign", "{\"ignition\":{\"version\":\"3.4.0\"}}\n"),
             ("/etc/coreos/installer.d/0002-customize.yaml", own),
         ];
-        assert_eq!(live_files(&made), expected.map(|(path, text)| (path.to_owned(), text.to_owned())));
-        assert_eq!(made.network_files.into_keys().collect::<Vec<_>>(), ["a.nmconnection"]);
-        assert_eq!(made.notices, ["Boot media will automatically install to /dev/sda without confirmation."]);
-        assert!(made.runs_installer);
+        assert_eq!(live_files(&customized), expected.map(|(path, text)| (path.to_owned(), text.to_owned())));
+        assert_eq!(customized.network_files.into_keys().collect::<Vec<_>>(), ["a.nmconnection"]);
+        assert_eq!(
+            customized.notices,
+            ["Boot media will automatically install to /dev/sda without confirmation."]
+        );
+        assert!(customized.runs_installer);
     }
 
     #[test]
     fn authorities_wrap_destination_config_in_parent() {
-        let made = build_customization(&Customization {
+        let customized = build_customization(&Customization {
             dest_ignition: vec![input_file("dest", CONFIG)],
             ignition_ca: vec![input_file("ca", "pem")],
             ..Customization::default()
         });
-        let (path, parent) = live_files(&made).swap_remove(0);
+        let (path, parent) = live_files(&customized).swap_remove(0);
         assert_eq!(path, DESTINATION_CONFIG);
         assert!(parent.starts_with(r#"{"ignition":{"config":{"merge":[{"#), "{parent}");
         assert!(parent.contains(r#""certificateAuthorities":[{"#), "{parent}");
-        assert_eq!(made.notices, ["Boot media will automatically run installer."]);
+        assert_eq!(customized.notices, ["Boot media will automatically run installer."]);
     }
 
     #[test]
@@ -289,11 +292,11 @@ mod tests {
     #[test]
     fn rejects_keyfiles_with_the_same_name() {
         let nmstate = "interfaces: [{name: eth1, type: ethernet, state: up}]";
-        let given = || vec![input_file("a/eth1.nmconnection", "")];
+        let provided = || vec![input_file("a/eth1.nmconnection", "")];
         let generated = || vec![input_file("a.yaml", nmstate)];
         let cases = [
-            ([given(), given()].concat(), vec![]),
-            (given(), generated()),
+            ([provided(), provided()].concat(), vec![]),
+            (provided(), generated()),
             (vec![], [generated(), generated()].concat()),
         ];
         for (network_keyfiles, network_nmstate) in cases {

@@ -295,8 +295,8 @@ pub fn karg_hint(kargs: &[String]) -> Option<String> {
         format!("\"{}\"", options.join(" "))
     };
     let better = options("--dest-console ");
-    let given = options("--dest-karg-append console=");
-    let words = ["Note:", "consider", "using", &better, "instead", "of", &given];
+    let current = options("--dest-karg-append console=");
+    let words = ["Note:", "consider", "using", &better, "instead", "of", &current];
     let purpose = ["to", "configure", "both", "kernel", "and", "bootloader", "consoles."];
     Some(format!("\n{}\n", wrap_words(words.into_iter().chain(purpose))))
 }

@@ -17,7 +17,10 @@ pub fn initrd_capabilities(features: &Features) -> Capabilities {
     let directives = features.installer_config_directives.iter();
     Capabilities {
         installer_config: features.installer_config,
-        installer_directives: directives.filter(|(_, known)| **known).map(|(name, _)| name.clone()).collect(),
+        installer_directives: directives
+            .filter(|(_, is_supported)| **is_supported)
+            .map(|(name, _)| name.clone())
+            .collect(),
         live_initrd_network: features.live_initrd_network,
         live_kargs: false,
     }

@@ -308,9 +308,9 @@ impl HostCollector {
                 listed.extend(hosts.first.iter().map(|(id, _)| *id));
             }
         }
-        for ((id, status), (known, hosts)) in std::mem::take(&mut self.validations) {
+        for ((id, status), (parsed_status, hosts)) in std::mem::take(&mut self.validations) {
             let failing = |message: &str| FailingValidation {
-                remedy: known.and_then(|known| remedy_of_host(&id, known, message)),
+                remedy: parsed_status.and_then(|parsed_status| remedy_of_host(&id, parsed_status, message)),
                 id: id.clone(),
                 status: status.clone(),
                 message: message.to_owned(),
@@ -383,9 +383,9 @@ impl Explanation {
     /// Returns `true` if the service shows validations and all of them pass.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        let shown = self.hosts_without_validations < self.host_count
+        let shows_validations = self.hosts_without_validations < self.host_count
             || self.clusters.iter().any(|it| it.has_validations);
-        shown
+        shows_validations
             && self.unreadable_clusters.is_empty()
             && self.more_clusters == 0
             && self.validations.is_empty()

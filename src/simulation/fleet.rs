@@ -98,7 +98,7 @@ pub struct Simulation {
 struct Fleet {
     settings: Arc<AgentSettings>,
     options: SimulationOptions,
-    begun: Instant,
+    started_at: Instant,
     /// Machines that have not started yet, the next one last.
     waiting: Vec<SimulatedMachine>,
     ids: Arc<HashSet<HostId>>,
@@ -108,7 +108,7 @@ struct Fleet {
     lists: JoinSet<Result<BTreeMap<String, u64>, ClientError>>,
     /// Time of the next list of hosts.
     next_list: Instant,
-    list_begun: Instant,
+    list_started_at: Instant,
 }
 
 impl Simulation {
@@ -175,9 +175,9 @@ impl Simulation {
         if let Some(version) = &self.options.agent_version {
             return version.clone();
         }
-        let shown = self.client.component_versions().await.ok();
-        let shown = shown.and_then(|mut shown| shown.versions.remove("discovery-agent"));
-        shown.unwrap_or_else(|| USUAL_AGENT.to_owned())
+        let components = self.client.component_versions().await.ok();
+        let version = components.and_then(|mut components| components.versions.remove("discovery-agent"));
+        version.unwrap_or_else(|| USUAL_AGENT.to_owned())
     }
 }
 
@@ -203,9 +203,9 @@ impl Fleet {
             settings: Arc::new(settings),
             hosts: HostCounts { total, ..HostCounts::default() },
             next_list: now + options.report_interval,
-            list_begun: now,
+            list_started_at: now,
             options,
-            begun: now,
+            started_at: now,
             waiting,
             ids,
             agents: JoinSet::new(),
@@ -221,7 +221,7 @@ impl Fleet {
         observe: &mut impl FnMut(&SimulationReport),
     ) -> Result<(), AgentError> {
         let interval = self.options.report_interval;
-        let mut reports = interval_at(self.begun + interval, interval);
+        let mut reports = interval_at(self.started_at + interval, interval);
         reports.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let start = self.next_start();
@@ -245,7 +245,7 @@ impl Fleet {
     /// Returns the time at which the next host starts.
     fn next_start(&self) -> Instant {
         let rate = f64::from(self.options.hosts_per_second.max(1));
-        self.begun + Duration::from_secs_f64(f64::from(self.hosts.started) / rate)
+        self.started_at + Duration::from_secs_f64(f64::from(self.hosts.started) / rate)
     }
 
     fn start_next(&mut self) {
@@ -271,7 +271,7 @@ impl Fleet {
     fn list_if_due(&mut self) {
         let now = Instant::now();
         if self.lists.is_empty() && now >= self.next_list {
-            self.list_begun = now;
+            self.list_started_at = now;
             self.lists.spawn(count_statuses(Arc::clone(&self.settings), Arc::clone(&self.ids)));
         }
     }
@@ -280,7 +280,7 @@ impl Fleet {
         &mut self,
         listed: Result<Result<BTreeMap<String, u64>, ClientError>, tokio::task::JoinError>,
     ) {
-        self.next_list = Instant::now() + self.list_begun.elapsed() * LIST_SHARE;
+        self.next_list = Instant::now() + self.list_started_at.elapsed() * LIST_SHARE;
         match listed {
             Ok(Ok(statuses)) => self.statuses = Some(statuses),
             Ok(Err(error)) => self.settings.figures.lock().count_error(error_text(&error)),
@@ -301,7 +301,7 @@ impl Fleet {
         let counters = self.settings.figures.lock();
         SimulationReport {
             // Milliseconds are exact enough.
-            elapsed_seconds: (self.begun.elapsed().as_secs_f64() * 1e3).round() / 1e3,
+            elapsed_seconds: (self.started_at.elapsed().as_secs_f64() * 1e3).round() / 1e3,
             hosts: HostCounts { registrations: counters.registered, ..self.hosts },
             statuses: self.statuses.clone(),
             requests: counters.requests(),

@@ -469,7 +469,7 @@ fn private_files_are_reported_with_the_command_for_a_web_server() {
     let many = crate::scratch_with_site("bonded");
     let text = run_create(&many, &["--per-host", "it's", "--rootfs-url", ROOTFS]).expect_text();
     let note = "\nFiles with mode 0600 can be read by their owner only: they contain the pull secret.\n\
-                A web server that runs as another user answers 403 until its group can read them:\n  \
+                A web server that runs as another user returns 403 until its group can read them:\n  \
                 chgrp GROUP 'it'\\''s/master-0.iso'";
     assert!(text.contains(note), "{text}");
 }

@@ -1,4 +1,4 @@
-//! `kindling auth keys`.
+//! `kindling auth keys`: makes the key pair that signs and verifies tokens.
 
 use std::fs::Permissions;
 use std::io::Write;
@@ -81,7 +81,7 @@ fn print_keys_as_json(files: Option<(PathBuf, PathBuf)>, variables: Option<(Stri
     print_json(&keys)
 }
 
-/// Writes both files or none.
+/// Writes both files. If one cannot be written, neither remains.
 fn write_pair(directory: &Path, texts: &KeyTexts) -> Result<()> {
     check_writable_directory("--out", directory)?;
     std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
@@ -90,14 +90,14 @@ fn write_pair(directory: &Path, texts: &KeyTexts) -> Result<()> {
     }
     let private = write_key_file(directory, PRIVATE_FILE, texts.private.reveal())?;
     if let Err(error) = write_key_file(directory, PUBLIC_FILE, &texts.public) {
-        // This run created the file, and it is of no use without the public key.
+        // This run created the private key, which is useless without the public key.
         let _ = std::fs::remove_file(private);
         return Err(error);
     }
     Ok(())
 }
 
-/// Writes a file that becomes visible only when it is complete.
+/// Writes a file that gets its name only when it is complete.
 fn write_key_file(directory: &Path, (name, mode): (&str, u32), text: &str) -> Result<PathBuf> {
     let path = directory.join(name);
     let writing = || format!("writing {}", path.display());

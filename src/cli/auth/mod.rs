@@ -1,4 +1,4 @@
-//! `kindling auth`: the keys and tokens of the policy `local`.
+//! `kindling auth`: makes the keys and tokens of the authentication policy `local`.
 
 mod keys;
 mod token;
@@ -30,15 +30,15 @@ impl Command {
     }
 }
 
-/// The variable of the private key, if no file is given. No option takes the key itself, because all users see the
-/// command line.
+/// Environment variable with the private key, read if no option names a key file. No option takes the key itself,
+/// because all users of the machine can see command lines.
 pub(super) const PRIVATE: &str = "EC_PRIVATE_KEY_PEM";
-/// The variable of the public key.
+/// Environment variable with the public key, read if no option names a key file.
 pub(super) const PUBLIC: &str = "EC_PUBLIC_KEY_PEM";
-/// Largest key file that is read.
+/// Maximum length of a key file.
 const MAX_FILE: u64 = 64 << 10;
 
-/// Where the key pair is.
+/// Options that locate the key pair.
 #[derive(Debug, Args)]
 pub(super) struct KeyOptions {
     /// File with the private key that signs tokens, in PEM
@@ -52,7 +52,8 @@ pub(super) struct KeyOptions {
 }
 
 impl KeyOptions {
-    /// Returns the source of a key, for messages: the option of a file, or a variable. The private key comes first.
+    /// Returns the option or variable that configures a key, for messages. If both keys are configured, returns the
+    /// one for the private key. Returns `None` if no key is configured.
     pub(super) fn source(&self) -> Option<&'static str> {
         let sources = [
             (self.ec_private_key_file.is_some(), "--ec-private-key-file (KINDLING_EC_PRIVATE_KEY_FILE)"),
@@ -83,7 +84,7 @@ impl KeyOptions {
     }
 }
 
-/// Returns a key and its source, for messages.
+/// Reads a key from `file`, or else from the variable `name`. Also returns the path or the variable, for messages.
 fn read_key(file: Option<&Path>, name: &str) -> Result<Option<(String, String)>> {
     if let Some(path) = file {
         return Ok(Some((read_text(path, MAX_FILE)?, path.display().to_string())));
@@ -95,14 +96,14 @@ fn read_key(file: Option<&Path>, name: &str) -> Result<Option<(String, String)>>
     }
 }
 
-/// Reads a file that the user names, of at most `most` bytes.
-pub(super) fn read_text(path: &Path, most: u64) -> Result<String> {
+/// Reads a text file of at most `max_len` bytes.
+pub(super) fn read_text(path: &Path, max_len: u64) -> Result<String> {
     let reading = || format!("reading {}", path.display());
     let mut text = String::new();
     let file = File::open(path).with_context(reading)?;
-    file.take(most.saturating_add(1)).read_to_string(&mut text).with_context(reading)?;
-    if text.len() as u64 > most {
-        bail!("{} has more than {most} bytes", path.display());
+    file.take(max_len.saturating_add(1)).read_to_string(&mut text).with_context(reading)?;
+    if text.len() as u64 > max_len {
+        bail!("{} has more than {max_len} bytes", path.display());
     }
     Ok(text)
 }

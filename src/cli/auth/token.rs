@@ -1,4 +1,4 @@
-//! `kindling auth token`.
+//! `kindling auth token`: makes a token for a user, or for the hosts of an infra-env or cluster.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use inventory::id::{ClusterId, InfraEnvId};
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("whose").required(true))]
 pub(in crate::cli) struct Token {
-    /// Make a token for a user or a user's program. It gives access to everything, in the Authorization header
+    /// Make a token for a user or a user's program (Authorization header). It grants access to everything
     #[arg(long, group = "whose")]
     user: bool,
     /// Make a token for the hosts of an infra-env (X-Secret-Key header) and for its URLs (api_key); it never expires
@@ -39,7 +39,6 @@ pub(in crate::cli) struct Token {
     keys: KeyOptions,
 }
 
-/// The lifetime of a token.
 #[derive(Clone, Copy, Debug)]
 enum Lifetime {
     Of(Duration),

@@ -1,4 +1,4 @@
-//! `kindling discovery apply`.
+//! `kindling discovery apply`: makes an image from a base image and a plan file.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -59,8 +59,8 @@ impl Apply {
     }
 }
 
-/// Makes the image of a plan file. `name` is the plan file in messages. The image appears only if it is the planned
-/// one.
+/// Makes an image from a plan file, and checks the digest before the file gets its name. `name` is the name of the plan
+/// file, for messages.
 pub(super) fn write_image(
     (file, name): (&PlanFile, &str),
     base: &BaseImage,
@@ -85,7 +85,7 @@ pub(super) fn write_image(
     })
 }
 
-/// Writes the image of a plan file to stdout. The first byte is written after the digest is verified.
+/// Makes an image from a plan file, and writes it to stdout. Verifies the digest before the first byte is written.
 fn stream_image((file, name): (&PlanFile, &str), base: &BaseImage) -> Result<ExitCode> {
     refuse_terminal()?;
     let plan = file.plan(base).with_context(|| name.to_owned())?;
@@ -100,7 +100,8 @@ fn image_summary(name: &dyn Display, file: &PlanFile, (len, digest): (u64, Diges
     format!("{name}: {}, {len} bytes\n  SHA-256 {digest}, as planned", file.form())
 }
 
-/// Reads a plan file; `-` is stdin. If it is an ISO image, the error suggests that the two `arguments` are swapped.
+/// Reads a plan file; `-` is stdin. If it is an ISO image, the error asks if the user swapped `arguments`, such as
+/// "BASE and PLAN".
 pub(in crate::cli) fn read_plan_file(path: &str, arguments: &str) -> Result<PlanFile> {
     if BaseImage::open(path).is_ok() {
         bail!("{path}: not a plan file but an ISO image; did you swap {arguments}?");
@@ -111,12 +112,12 @@ pub(in crate::cli) fn read_plan_file(path: &str, arguments: &str) -> Result<Plan
     PlanFile::parse(&text.bytes).with_context(|| text.name)
 }
 
-/// Returns whether the bytes begin an ISO image: its first volume descriptor is in sector 16.
+/// Returns `true` if the first bytes of a file are from an ISO image: sector 16 begins with a volume descriptor.
 fn is_iso(start: &[u8]) -> bool {
     start.get(0x8001..0x8006) == Some(b"CD001")
 }
 
-/// Returns an error that says that a base image is a plan file, if it is one.
+/// Returns a better error if the file that is not a base image is a plan file.
 fn base_error(path: &str, error: isogen::Error) -> anyhow::Error {
     let is_plan = input::read_input(Some(path)).is_ok_and(|bytes| PlanFile::parse(&bytes).is_ok());
     if is_plan {

@@ -27,8 +27,8 @@ pub(super) struct BaseOptions {
     /// OpenShift version whose base image in the catalogue to use; downloaded once
     #[arg(long, value_name = "VERSION", group = "base_source")]
     os_image: Option<String>,
-    /// CPU architecture of the machines, which the base image must have [default: that of the manifests; x86_64 for
-    /// downloads if the manifests name none]
+    /// CPU architecture of the machines, which the base image must have [default: the architecture in the manifests;
+    /// x86_64 for downloads if the manifests name none]
     #[arg(long, value_name = "ARCH", value_parser = parse_architecture)]
     pub(super) arch: Option<CpuArchitecture>,
     /// Expected SHA-256 digest of the base image
@@ -43,16 +43,15 @@ pub(super) struct BaseOptions {
     catalogue: OsImagesOptions,
 }
 
-/// An opened base image.
 #[derive(Debug)]
 pub(super) struct OpenedBase {
     pub(super) image: Arc<BaseImage>,
-    /// The OpenShift version that it is for, if known.
+    /// The OpenShift version of the image, if known.
     pub(super) version: Option<OpenshiftVersion>,
 }
 
 impl BaseOptions {
-    /// Opens the base image. `architecture` is the one that the manifests name.
+    /// Opens the base image. `architecture` is the architecture in the manifests.
     pub(super) fn open(&self, architecture: Option<&str>) -> Result<OpenedBase> {
         let opened = self.open_unchecked(architecture)?;
         self.check_architecture(&opened.image)?;
@@ -93,22 +92,22 @@ impl BaseOptions {
     fn open_path(&self, path: &str) -> Result<OpenedBase> {
         let image = BaseImage::open(path).with_context(|| format!("--base: cannot use {path}"))?;
         image.require_pristine()?;
-        if let Some(wanted) = self.base_sha256 {
-            let found = image.source().digest()?;
-            ensure!(found == wanted, "{path}: SHA-256 digest is {found}, expected {wanted}");
+        if let Some(expected) = self.base_sha256 {
+            let actual = image.source().digest()?;
+            ensure!(actual == expected, "{path}: SHA-256 digest is {actual}, expected {expected}");
         }
         Ok(OpenedBase { version: version_in_volume_id(&image), image: Arc::new(image) })
     }
 
-    /// Returns an error if the image is for another architecture than `--arch` names.
+    /// Returns an error if the architecture of the image differs from `--arch`.
     fn check_architecture(&self, image: &BaseImage) -> Result<()> {
-        let (Some(wanted), Some(found)) = (self.arch, image_architecture(image)) else { return Ok(()) };
+        let (Some(expected), Some(actual)) = (self.arch, image_architecture(image)) else { return Ok(()) };
         let name = image.source().name();
-        ensure!(found == wanted, "--arch: base image {name} is for {found}, not for {wanted}");
+        ensure!(actual == expected, "--arch: base image {name} is for {actual}, not for {expected}");
         Ok(())
     }
 
-    /// Returns an entry for an image that is in no catalogue. The library stores it under a digest of its URL.
+    /// Returns a catalogue entry for an image at a URL. The version, and so the file name, contains a digest of the URL.
     fn os_image_for_url(&self, url: &str, cpu_architecture: CpuArchitecture) -> OsImage {
         let digest = Sha256::digest(url);
         let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -133,7 +132,7 @@ impl BaseOptions {
             let bars = tokio::spawn(StderrScreen::with_bars().show_progress(library.clone()));
             let base = library.base(&image).await;
             bars.abort();
-            // An error means that the task is cancelled.
+            // The result is the expected error of a cancelled task.
             let _ = bars.await;
             clear_bars();
             anyhow::Ok(base?)
@@ -153,7 +152,7 @@ impl BaseOptions {
     }
 }
 
-/// Returns the versions and architectures of images, in order.
+/// Returns a sorted list of the versions and architectures of images, for a message.
 fn listed_images(images: &[OsImage]) -> String {
     let description = |image: &OsImage| {
         let kind = if image.image_type == ImageType::Disconnected { ", disconnected ISO" } else { "" };
@@ -171,7 +170,7 @@ pub(in crate::cli) fn parse_architecture(name: &str) -> Result<CpuArchitecture, 
 /// Returns an error if the scheme is not supported.
 fn check_scheme(url: &str) -> Result<()> {
     let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
-    let is_known = ["http", "https", "s3", "file"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    let is_known = ["http", "https", "s3", "file"].iter().any(|name| scheme.eq_ignore_ascii_case(name));
     let url = masked_url(url);
     ensure!(
         is_known,
@@ -180,8 +179,8 @@ fn check_scheme(url: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the OpenShift version in a volume identifier: `rhcos-418.94.202412010000-0` is for 4.18. Later images are
-/// named after the version of RHEL, which does not determine it.
+/// Returns the OpenShift version in the volume identifier: `rhcos-418.94.202412010000-0` is for 4.18. Identifiers of
+/// newer images contain the version of RHEL instead, so this returns `None` for them.
 fn version_in_volume_id(image: &BaseImage) -> Option<OpenshiftVersion> {
     let first = image.volume().id().strip_prefix("rhcos-")?.split('.').next()?;
     let minor = first.strip_prefix('4').filter(|minor| minor.len() >= 2)?;

@@ -1,4 +1,4 @@
-//! `kindling discovery create`.
+//! `kindling discovery create`: makes the images of an infra-env.
 
 use std::process::ExitCode;
 
@@ -23,7 +23,7 @@ pub(in crate::cli) struct Create {
     /// URL from which minimal ISOs and network boots download the root file system
     #[arg(long, value_name = "URL", conflicts_with = "from_plan", help_heading = "Images")]
     rootfs_url: Option<String>,
-    /// Print SHA-256 digests of all files, not only of those of up to 256 MiB
+    /// Print SHA-256 digests of all files, not only of files up to 256 MiB
     #[arg(long, help_heading = "Images")]
     sha256: bool,
     /// Print JSON
@@ -44,7 +44,7 @@ impl Create {
         let (images, hosts) = (&prepared.images, prepared.draft.hosts.as_slice());
         let outputs = self.outputs.output_files(self.rootfs_url.as_deref(), images, hosts)?;
         let digests = if self.sha256 { DigestedFiles::OfAll } else { DigestedFiles::OfSmall };
-        let written = write_outputs(&outputs, &prepared.images, &prepared.cache, digests)?;
-        exit_code_after_summary(summary::print_summary(&prepared, &written, self.json))
+        let files = write_outputs(&outputs, &prepared.images, &prepared.cache, digests)?;
+        exit_code_after_summary(summary::print_summary(&prepared, &files, self.json))
     }
 }

@@ -15,7 +15,7 @@ use discovery::manifests::{HostFiles, Manifests};
 use discovery::{DiscoveryReport, Draft, Host, Located, SourceLocation, Text};
 use inventory::Settings;
 
-/// What a command of `kindling discovery` does not do if its inputs are refused.
+/// The end of the error of a `kindling discovery` command that refuses its inputs.
 pub(super) const NOTHING_WRITTEN: &str = "nothing was written";
 
 #[derive(Debug, Args)]
@@ -27,7 +27,8 @@ pub(super) struct ServiceOptions {
     /// File with the token with which the agent authenticates to the service
     #[arg(long, value_name = "FILE")]
     service_token_file: Option<PathBuf>,
-    /// File with CA certificates, in PEM, with which the agent verifies the service [default: those of the live system]
+    /// File with CA certificates, in PEM, with which the agent verifies the service [default: the CA
+    /// certificates of the live system]
     #[arg(long, env = "SERVICE_CA_CERT_PATH", value_name = "FILE")]
     service_ca_file: Option<PathBuf>,
     /// Let the agent skip TLS verification of the service (insecure)
@@ -43,7 +44,7 @@ pub(super) struct ServiceOptions {
 pub(super) struct InfraEnvOptions {
     #[command(flatten)]
     shared: SharedInfraEnvOptions,
-    /// OpenShift version of the base image [default: that of the manifests or of the image]
+    /// OpenShift version of the base image [default: the version in the manifests or of the image]
     #[arg(long, value_name = "VERSION")]
     openshift_version: Option<String>,
     /// Id of the infra-env in the service [default: derived from namespace and name]
@@ -82,10 +83,10 @@ pub(in crate::cli) struct SharedInfraEnvOptions {
     /// Hosts to reach without a proxy: names, addresses and networks, separated by commas
     #[arg(long, value_name = "LIST")]
     no_proxy: Option<String>,
-    /// Time server to use instead of those of the system
+    /// Time server to use instead of the time servers of the system
     #[arg(long, value_name = "HOST", conflicts_with = "additional_ntp_source")]
     ntp_source: Vec<String>,
-    /// Time server to use in addition to those of the system
+    /// Time server to use in addition to the time servers of the system
     #[arg(long, value_name = "HOST")]
     additional_ntp_source: Vec<String>,
     /// File with additional CA certificates to trust, in PEM
@@ -103,8 +104,8 @@ pub(in crate::cli) struct SharedInfraEnvOptions {
     /// Kernel argument to replace
     #[arg(long, value_name = "KEY=OLD=NEW")]
     karg_replace: Vec<String>,
-    /// File with networks of hosts, which replace those of the manifests: NMStateConfig manifests, or a list in the
-    /// format of the API's static_network_config
+    /// File with networks of hosts, which replace the networks in the manifests: NMStateConfig manifests, or a list in
+    /// the format of the API's static_network_config
     #[arg(long, value_name = "FILE")]
     network: Vec<String>,
     /// How long a machine waits before it checks its network, in seconds
@@ -137,7 +138,7 @@ impl ServiceOptions {
 }
 
 impl InfraEnvOptions {
-    /// Returns the draft of manifests and options, and the findings about the manifests.
+    /// Returns the draft of an infra-env from manifests and options, and the findings about the manifests.
     pub(super) fn draft(&self) -> Result<(Draft, DiscoveryReport)> {
         let own = Draft {
             id: option_text("--infra-env-id", self.infra_env_id.as_ref()),
@@ -152,24 +153,25 @@ impl InfraEnvOptions {
 }
 
 impl SharedInfraEnvOptions {
-    /// Returns the draft of manifests and options, and the findings about the manifests. `own` has the values of the
-    /// options that only one command has. `consequence` names what is not done if no manifest describes the infra-env.
+    /// Returns the draft of an infra-env from manifests and options, and the findings about the manifests. Options
+    /// override manifests. `own` contains the options that only this command has. `consequence` is the end of the error
+    /// message if the manifests are refused, such as "nothing was written".
     pub(in crate::cli) fn draft(&self, own: Draft, consequence: &str) -> Result<(Draft, DiscoveryReport)> {
         let (over, mut findings) = self.overriding_draft(own)?;
         let Some(directory) = &self.manifests else { return Ok((over, findings)) };
         match read_manifests(directory)?.draft(self.infra_env.as_deref(), over) {
-            Ok((draft, found)) => {
-                findings.append(found);
+            Ok((draft, manifest_findings)) => {
+                findings.append(manifest_findings);
                 Ok((draft, findings))
             }
-            Err(found) => {
-                findings.append(with_remedies(found));
+            Err(manifest_findings) => {
+                findings.append(with_remedies(manifest_findings));
                 Err(RefusedInputs::print_and_refuse(findings, false, consequence).into())
             }
         }
     }
 
-    /// Returns the draft of the options alone.
+    /// Returns the draft from the options alone, which overrides the manifests.
     fn overriding_draft(&self, own: Draft) -> Result<(Draft, DiscoveryReport)> {
         let list = |option: &str, values: &[String]| {
             (!values.is_empty()).then(|| Located::new(values.join(","), SourceLocation::whole(option)))
@@ -227,7 +229,7 @@ impl SharedInfraEnvOptions {
     }
 }
 
-/// Reads manifests. Errors in them have a location, but an error of the path needs the option.
+/// Reads manifests. Adds the option to errors of the path, which have no location in a manifest.
 fn read_manifests(path: &Path) -> Result<Manifests> {
     if !path.is_dir() && !path.is_file() {
         let problem = if path.exists() { "is neither a directory nor a file" } else { "does not exist" };
@@ -243,12 +245,11 @@ pub(in crate::cli) fn option_text(name: &str, value: Option<&String>) -> Option<
     value.map(|value| Located::new(value.clone(), SourceLocation::whole(name)))
 }
 
-/// Returns the text of the file that an option names, if the option is set.
+/// Reads the file that an option names. Returns `None` if the option is not set.
 pub(in crate::cli) fn read_optional_file(option: &str, path: Option<&str>) -> Result<Option<Text>> {
     path.map(|path| read_option_file(option, path)).transpose()
 }
 
-/// Returns the text of a file that an option names.
 fn read_option_file(option: &str, path: &str) -> Result<Text> {
     let bytes = input::read_input(Some(path)).with_context(|| format!("{option}: cannot read {path}"))?;
     let text = String::from_utf8(bytes).with_context(|| format!("{option}: {path} is not valid UTF-8"))?;

@@ -50,22 +50,23 @@ impl Command {
     }
 }
 
-/// The exit code of a command that has written all files but cannot print its summary.
-const UNTOLD: u8 = 3;
+/// The exit code of a command that wrote all files but could not print its summary.
+const SUMMARY_NOT_PRINTED: u8 = 3;
 
-/// Returns the exit code after all files are written. A summary that cannot be printed removes no file.
+/// Returns the exit code of a command that wrote all files. If the summary could not be printed, prints an error but
+/// keeps the files.
 fn exit_code_after_summary(summary: Result<()>) -> Result<ExitCode> {
     match summary {
         Err(error) if !error.is::<StdoutClosed>() => {
             let error = error.context("all files are written, but the summary cannot be printed");
             print_message(format_args!("Error: {}\n", super::error_message(&error)));
-            Ok(ExitCode::from(UNTOLD))
+            Ok(ExitCode::from(SUMMARY_NOT_PRINTED))
         }
-        told => told.map(|()| ExitCode::SUCCESS),
+        result => result.map(|()| ExitCode::SUCCESS),
     }
 }
 
-/// Returns a parser for the name of an output file. It rejects `-`, because the summary goes to stdout.
+/// Returns a parser for the path of an output file. The parser rejects `-`, because the summary goes to stdout.
 fn output_file_parser(what: &'static str) -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(move |path| {
         if path == Path::new("-") {

@@ -1,4 +1,4 @@
-//! The output files of images: all of them are written, or none.
+//! The output files of `discovery create`. If one cannot be written, none remains.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,6 @@ pub(super) struct OutputOptions {
     per_host: Option<PathBuf>,
 }
 
-/// The content of an output file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum OutputContent {
     Image(Form),
@@ -54,7 +53,7 @@ enum OutputContent {
 
 #[derive(Debug)]
 pub(super) struct OutputFile {
-    /// The option that names the file or its directory.
+    /// The option with the path of the file or of its directory, for messages.
     option: &'static str,
     path: PathBuf,
     content: OutputContent,
@@ -72,7 +71,7 @@ pub(super) struct WrittenFiles {
 }
 
 impl OutputOptions {
-    /// Returns the files to write. None of them may exist.
+    /// Returns the files to write. Returns an error if one of them exists.
     pub(super) fn output_files(
         &self,
         rootfs_url: Option<&str>,
@@ -119,8 +118,8 @@ impl OutputOptions {
 }
 
 impl OutputOptions {
-    /// Returns an error if a file exists, or if a file or directory would be created in a directory that does not exist.
-    /// The directories of `--pxe` and `--per-host` are created.
+    /// Returns an error if an output file exists, or if its parent directory does not exist. The directories of `--pxe`
+    /// and `--per-host` may be missing, but not their parent directories.
     pub(super) fn check_paths(&self) -> Result<()> {
         let directories = [("--pxe", &self.pxe), ("--per-host", &self.per_host)];
         let is_created = |path: &PathBuf| {
@@ -141,12 +140,12 @@ impl OutputOptions {
         Ok(())
     }
 
-    /// Returns the files that options name, with the options.
+    /// Returns the options that name a single file, with their values.
     fn files(&self) -> [(&'static str, &Option<PathBuf>); 3] {
         [("--full", &self.full), ("--minimal", &self.minimal), ("--rootfs", &self.rootfs)]
     }
 
-    /// Returns the option and path for an image of this form, if the options ask for no other file.
+    /// Returns the option and path for an image of this form. Returns an error if other outputs are requested.
     pub(super) fn only_image_path(&self, form: &Form) -> Result<(&'static str, &Path)> {
         let (path, option) = match form {
             Form::Full => (&self.full, "--full"),
@@ -161,8 +160,8 @@ impl OutputOptions {
     }
 }
 
-/// Returns an error if the directory of a file does not exist. A missing directory is more often a typing error than
-/// intended.
+/// Returns an error if the parent directory of a file does not exist. It is not created, because a missing directory is
+/// probably a typing error.
 pub(super) fn require_existing_directory(option: &str, path: &Path) -> Result<()> {
     let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
     let (path, directory) = (path.display(), parent.display());
@@ -175,7 +174,7 @@ pub(super) fn require_existing_directory(option: &str, path: &Path) -> Result<()
     Ok(())
 }
 
-/// Returns the files of a network boot.
+/// Returns the names and contents of the files for a network boot.
 fn network_boot_files(images: &ImageSet, rootfs: &HttpUrl) -> Result<Vec<(&'static str, OutputContent)>> {
     let [kernel, initrd, rootfs] = ["vmlinuz", "initrd.img", rootfs.as_str()].map(str::to_owned);
     let script = BootFiles { kernel, initrd, rootfs }.script(images.inputs().kernel_arguments())?;
@@ -192,7 +191,7 @@ fn network_boot_files(images: &ImageSet, rootfs: &HttpUrl) -> Result<Vec<(&'stat
     Ok(files)
 }
 
-/// Returns the file name for a host's image. Host names come from untrusted files.
+/// Returns the file name for a host's image. Rejects unsafe host names, because they come from untrusted files.
 fn host_file_name(host: &Host) -> Result<String> {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || "-_.".contains(it);
     let stem = Path::new(&host.name).file_name().and_then(|it| it.to_str()).unwrap_or_default();
@@ -204,9 +203,9 @@ fn host_file_name(host: &Host) -> Result<String> {
 }
 
 fn check_names(outputs: &[OutputFile]) -> Result<()> {
-    let mut seen = std::collections::BTreeSet::new();
+    let mut paths = std::collections::BTreeSet::new();
     for OutputFile { option, path, .. } in outputs {
-        if !seen.insert(path) {
+        if !paths.insert(path) {
             bail!("two outputs have the same path {}; use another one for {option}", path.display());
         }
         require_absent(option, path)?;
@@ -240,7 +239,7 @@ impl OutputContent {
         }
     }
 
-    /// Files with a config contain its secrets.
+    /// Returns `Private` for images with an Ignition config, which contains secrets.
     fn file_access(&self) -> FileAccess {
         match self {
             Self::Image(_) | Self::Host(..) => FileAccess::Private,
@@ -263,17 +262,17 @@ impl fmt::Display for OutputContent {
     }
 }
 
-/// The files whose digests are computed.
+/// Selects the output files whose digests are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DigestedFiles {
-    /// Files up to `SMALL`, which are read quickly.
+    /// Files of at most `SMALL` bytes, which are quick to read.
     OfSmall,
     /// All files. Reading a large file takes longer than writing it.
     OfAll,
 }
 
 impl DigestedFiles {
-    /// Size of the largest file that counts as small.
+    /// Maximum size of a small file.
     const SMALL: u64 = 256 << 20;
 
     fn includes(self, plan: &Plan) -> bool {
@@ -281,7 +280,7 @@ impl DigestedFiles {
     }
 }
 
-/// Writes all files. After an error or an interrupt, all of them are removed.
+/// Writes all files. Removes all of them after an error or an interrupt.
 pub(super) fn write_outputs(
     outputs: &[OutputFile],
     images: &ImageSet,
@@ -290,10 +289,10 @@ pub(super) fn write_outputs(
 ) -> Result<Vec<WrittenFiles>> {
     let created = CreatedFiles::new();
     created.remove_at_interrupt()?;
-    let written = outputs.iter().map(|output| write_output(&created, output, images, (cache, digests)));
-    let written = written.collect::<Result<Vec<_>>>()?;
+    let files = outputs.iter().map(|output| write_output(&created, output, images, (cache, digests)));
+    let files = files.collect::<Result<Vec<_>>>()?;
     created.keep_all();
-    Ok(written)
+    Ok(files)
 }
 
 fn write_output(
@@ -313,16 +312,16 @@ fn write_output(
     Ok(WrittenFiles { path, what, len: plan.len(), sha256, layout, access })
 }
 
-/// Writes a plan, computes its digest concurrently, and shows a progress bar on a terminal.
+/// Writes the image of a plan and computes its digest concurrently. Shows a progress bar on a terminal.
 pub(super) fn write_plan(file: &NewFile, plan: &Plan, digests: DigestedFiles) -> Result<Option<Digest>> {
     let bar = file_bar(plan.len());
-    let (written, digest) = std::thread::scope(|scope| {
+    let (result, digest) = std::thread::scope(|scope| {
         let digest = digests.includes(plan).then(|| scope.spawn(|| plan.sha256()));
-        let written = file.write_plan_with_progress(plan, &mut |len| bar.set_position(len));
+        let result = file.write_plan_with_progress(plan, &mut |len| bar.set_position(len));
         let digest = digest.map(|digest| digest.join().unwrap_or_else(|_| plan.sha256()));
-        (written, digest)
+        (result, digest)
     });
     bar.finish_and_clear();
-    written?;
+    result?;
     Ok(digest.transpose()?)
 }

@@ -1,4 +1,4 @@
-//! `kindling discovery plan`.
+//! `kindling discovery plan`: shows the layout of an image, and writes a plan file.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -120,7 +120,7 @@ impl PlanCommand {
     }
 }
 
-/// Returns the source of a segment, and its offset in the base image.
+/// Returns the kind of a segment, and the offset in the base image if the bytes are from there.
 fn segment_source(segment: &Segment) -> (&'static str, Option<u64>) {
     match segment {
         Segment::Base(extent) => ("base", Some(extent.offset())),

@@ -1,4 +1,4 @@
-//! Makes a set of images from options and prints all findings.
+//! The first steps of `discovery create` and `plan`: read the inputs, check them, and open the base image.
 
 use std::sync::Arc;
 
@@ -16,10 +16,11 @@ use crate::images::library::image_architecture;
 use discovery::{Checked, DiscoveryReport, Draft, ImageSet, Located, ServiceContext, SourceLocation};
 use inventory::catalogue::CpuArchitecture;
 
-/// Limit in bytes of the cached keyfiles. The check of the networks fills the cache, and making the images reads it.
+/// Maximum size of the cached keyfiles, in bytes. The check of the networks generates the keyfiles, and the images need
+/// them again.
 const CACHE: usize = 512 << 20;
 
-/// The options that users swap easily, for a message.
+/// Two options that users may swap, for a message.
 pub(super) const FROM_PLAN: &str = "--base and --from-plan";
 
 #[derive(Debug, Args)]
@@ -38,7 +39,7 @@ pub(super) struct SourceOptions {
     service: ServiceOptions,
 }
 
-/// The inputs of the images, checked.
+/// The checked inputs of the images.
 pub(super) struct PreparedInputs {
     pub(super) images: ImageSet,
     pub(super) draft: Draft,
@@ -47,7 +48,7 @@ pub(super) struct PreparedInputs {
 }
 
 impl SourceOptions {
-    /// Reads and checks everything. Prints the findings, and returns an error if they are fatal.
+    /// Reads and checks all inputs. Prints the findings, and returns an error if a finding is fatal.
     pub(super) fn prepare(&self) -> Result<PreparedInputs> {
         let service = self.service.service()?;
         let (mut draft, mut findings) = self.infra_env.draft()?;
@@ -58,7 +59,7 @@ impl SourceOptions {
         if let Some(reason) = service.base_url.unreachable_reason() {
             findings.warning(SourceLocation::whole("--service-url"), reason);
         }
-        // The base image may have to be downloaded.
+        // Check before the base image is opened, which may have to be downloaded.
         let checked = draft.check(&cache);
         if self.is_failure(&findings) || self.is_failure(&checked) {
             findings.append(checked);
@@ -95,11 +96,12 @@ impl SourceOptions {
     }
 }
 
-/// Adds an error if the base image has another architecture than the manifests: it would boot none of the machines.
+/// Adds an error if the architecture of the base image differs from the manifests. Such an image does not boot on the
+/// machines.
 fn check_architecture(draft: &Draft, image: &Arc<isogen::BaseImage>, findings: &mut DiscoveryReport) {
-    let (Some(given), Some(found)) = (&draft.architecture, image_architecture(image)) else { return };
-    if CpuArchitecture::from_name(&given.value) != Some(found) {
-        let message = format!("the machines are {}, but the base image is for {found}", given.value);
-        findings.error(given.place.clone(), message);
+    let (Some(expected), Some(actual)) = (&draft.architecture, image_architecture(image)) else { return };
+    if CpuArchitecture::from_name(&expected.value) != Some(actual) {
+        let message = format!("the machines are {}, but the base image is for {actual}", expected.value);
+        findings.error(expected.place.clone(), message);
     }
 }

@@ -1,4 +1,4 @@
-//! Output files with mode 0600, and the command that lets a web server read them.
+//! Output files with mode 0600, and the command that allows a web server to read them.
 
 use std::fmt;
 
@@ -8,22 +8,22 @@ use serde::Serialize;
 use super::output::WrittenFiles;
 use crate::cli::shell::shell_quoted;
 
-/// Most files that the command lists.
+/// Maximum number of files to list in the command.
 const MAX_NAMED: usize = 8;
 
-/// The output files that only their owner may read.
+/// The note about output files that only their owner can read.
 #[derive(Debug, Serialize)]
 pub(super) struct PrivateFiles {
     mode: &'static str,
     reason: &'static str,
-    /// The command that lets the group of a web server read them.
+    /// The command that allows the group of a web server to read the files.
     share_with_group: String,
 }
 
 impl PrivateFiles {
     /// Returns `None` if all files are public.
-    pub(super) fn new(written: &[WrittenFiles]) -> Option<Self> {
-        let private = written.iter().filter(|file| file.access == FileAccess::Private);
+    pub(super) fn new(outputs: &[WrittenFiles]) -> Option<Self> {
+        let private = outputs.iter().filter(|file| file.access == FileAccess::Private);
         let paths: Vec<String> = private.map(|file| shell_quoted(&file.path)).collect();
         let files = match paths.len() {
             0 => return None,
@@ -42,7 +42,7 @@ impl fmt::Display for PrivateFiles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { mode, reason, share_with_group } = self;
         writeln!(f, "Files with mode {mode} can be read by their owner only: {reason}.")?;
-        writeln!(f, "A web server that runs as another user answers 403 until its group can read them:")?;
+        writeln!(f, "A web server that runs as another user returns 403 until its group can read them:")?;
         writeln!(f, "  {share_with_group}")
     }
 }

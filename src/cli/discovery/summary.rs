@@ -1,4 +1,4 @@
-//! The summary at the end of a command.
+//! The summary that `discovery create` prints at the end.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use super::private_files::PrivateFiles;
 use crate::cli::output::{EscapedLines, print_bytes, print_json};
 
 impl PreparedInputs {
-    /// Returns the inputs that all images share, as JSON.
+    /// Returns the common inputs of all images, as JSON.
     pub(super) fn to_json(&self) -> Value {
         let inputs = self.images.inputs();
         json!({
@@ -25,7 +25,7 @@ impl PreparedInputs {
         })
     }
 
-    /// Returns the same as text.
+    /// Returns the common inputs of all images, as text.
     pub(super) fn to_text(&self) -> Result<String, std::fmt::Error> {
         let inputs = self.images.inputs();
         let mut out = EscapedLines::default();
@@ -34,7 +34,7 @@ impl PreparedInputs {
         writeln!(out, "OpenShift version: {}", inputs.version())?;
         writeln!(out, "Service:           {}", masked_url(inputs.service().base_url.as_str()))?;
         let names: Vec<&str> = self.draft.hosts.iter().map(|host| host.name.as_str()).collect();
-        /// Most hosts that are listed by name.
+        /// Maximum number of hosts to list by name.
         const NAMED: usize = 8;
         match names.as_slice() {
             [] => writeln!(out, "Static networks:   none; machines use DHCP")?,
@@ -51,35 +51,35 @@ impl PreparedInputs {
 /// Prints the inputs and the written files.
 pub(super) fn print_summary(
     prepared: &PreparedInputs,
-    written: &[WrittenFiles],
+    files: &[WrittenFiles],
     as_json: bool,
 ) -> anyhow::Result<()> {
-    let private = PrivateFiles::new(written);
+    let private = PrivateFiles::new(files);
     if as_json {
-        let image = |written: &WrittenFiles| {
+        let image = |file: &WrittenFiles| {
             json!({
-                "path": written.path.display().to_string(),
-                "what": written.what,
-                "size": written.len,
-                "sha256": written.sha256.map(|digest| digest.to_string()),
-                "layout": written.layout,
-                "private": written.access == FileAccess::Private,
+                "path": file.path.display().to_string(),
+                "what": file.what,
+                "size": file.len,
+                "sha256": file.sha256.map(|digest| digest.to_string()),
+                "layout": file.layout,
+                "private": file.access == FileAccess::Private,
             })
         };
         let mut json = prepared.to_json();
         if let Some(map) = json.as_object_mut() {
-            map.insert("images".to_owned(), written.iter().map(image).collect());
+            map.insert("images".to_owned(), files.iter().map(image).collect());
             map.insert("private_files".to_owned(), json!(private));
         }
         return print_json(&json);
     }
     let mut out = prepared.to_text()?;
-    for written in written {
-        writeln!(out, "\n{}", written.path.display())?;
-        let layout = written.layout.as_ref().map(|layout| format!(", {layout}")).unwrap_or_default();
-        let mode = if written.access == FileAccess::Private { ", mode 0600" } else { "" };
-        writeln!(out, "  {}, {} bytes{layout}{mode}", written.what, written.len)?;
-        if let Some(digest) = &written.sha256 {
+    for file in files {
+        writeln!(out, "\n{}", file.path.display())?;
+        let layout = file.layout.as_ref().map(|layout| format!(", {layout}")).unwrap_or_default();
+        let mode = if file.access == FileAccess::Private { ", mode 0600" } else { "" };
+        writeln!(out, "  {}, {} bytes{layout}{mode}", file.what, file.len)?;
+        if let Some(digest) = &file.sha256 {
             writeln!(out, "  SHA-256 {digest}")?;
         }
     }

@@ -48,11 +48,11 @@ impl FindingOptions {
             return Ok(serde_json::to_string_pretty(reports).context("writing JSON")? + "\n");
         }
         let text: String = reports.iter().map(|it| it.findings.to_text(&it.file)).collect();
-        let shown = |character: char| match character {
+        let escape = |character: char| match character {
             '\n' => "\n".to_owned(),
             character if character.is_control() => character.escape_default().to_string(),
             character => character.to_string(),
         };
-        Ok(text.chars().map(shown).collect())
+        Ok(text.chars().map(escape).collect())
     }
 }

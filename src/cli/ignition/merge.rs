@@ -92,12 +92,14 @@ fn read_configs(texts: Vec<NamedText>) -> (Vec<FileReport>, Vec<Config>) {
 /// Returns the findings about the result that none of its parts has. They have no line numbers, because the result is
 /// not in a file.
 fn new_findings(result: &Config, parts: &[FileReport]) -> ConfigReport {
-    let known: HashSet<&str> = parts
+    let part_messages: HashSet<&str> = parts
         .iter()
         .flat_map(|part| part.findings.findings())
         .map(|finding| finding.message.as_str())
         .collect();
     let mut report = validate(result);
-    report.retain(|finding| finding.severity == Severity::Error || !known.contains(finding.message.as_str()));
+    report.retain(|finding| {
+        finding.severity == Severity::Error || !part_messages.contains(finding.message.as_str())
+    });
     report
 }

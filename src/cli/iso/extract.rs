@@ -128,8 +128,8 @@ impl MinimalIso {
 
 /// Prints how many bytes come from the base image, and how many are new.
 fn print_stats(plan: &Plan) {
-    let count = |wanted: fn(&Segment) -> bool| -> u64 {
-        plan.layout().iter().map(|placed| &placed.segment).filter(|it| wanted(it)).map(Segment::len).sum()
+    let count = |is_counted: fn(&Segment) -> bool| -> u64 {
+        plan.layout().iter().map(|placed| &placed.segment).filter(|it| is_counted(it)).map(Segment::len).sum()
     };
     let shared = count(|segment| matches!(segment, Segment::Base(_)));
     let emitted = count(|segment| matches!(segment, Segment::Bytes(_)));

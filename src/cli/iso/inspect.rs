@@ -97,12 +97,12 @@ fn report_text(report: &InspectReport) -> Result<String> {
         None => writeln!(out, "Kernel args:   no embed areas")?,
     }
     let features = &image.features;
-    let known = [
+    let flags = [
         ("installer-config", features.installer_config),
         ("live-initrd-network", features.live_initrd_network),
     ];
     let mut features: Vec<String> =
-        known.iter().filter(|(_, has)| *has).map(|(name, _)| (*name).to_owned()).collect();
+        flags.iter().filter(|(_, has)| *has).map(|(name, _)| (*name).to_owned()).collect();
     let directives = image.features.installer_config_directives.len();
     if directives > 0 {
         features.push(format!("{directives} installer directives"));

@@ -79,7 +79,7 @@ impl Show {
     fn run(self) -> Result<()> {
         let image = BaseImage::open(&self.input)?;
         let kargs = image.require_kargs()?;
-        let shown = if self.default { kargs.default()? } else { kargs.current()? };
-        if self.json { print_json(&json!({ "kernel_arguments": shown })) } else { print_line(shown) }
+        let arguments = if self.default { kargs.default()? } else { kargs.current()? };
+        if self.json { print_json(&json!({ "kernel_arguments": arguments })) } else { print_line(arguments) }
     }
 }

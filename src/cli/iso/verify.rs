@@ -63,11 +63,11 @@ fn check_config(image: &BaseImage) -> CheckOutcome {
 /// Checks whether an image is the result of a plan file.
 fn check_against_plan(image: &BaseImage, plan: &PlanFile) -> Result<ImageCheck> {
     let source = image.source();
-    let found = ImageIdentity { size: source.len(), sha256: source.digest()? };
-    let outcome = if found == plan.result() {
+    let actual = ImageIdentity { size: source.len(), sha256: source.digest()? };
+    let outcome = if actual == plan.result() {
         CheckOutcome::Ok
     } else {
-        CheckOutcome::Wrong(vec![format!("image has {found}, but the plan file expects {}", plan.result())])
+        CheckOutcome::Wrong(vec![format!("image has {actual}, but the plan file expects {}", plan.result())])
     };
     Ok(ImageCheck { name: "plan", outcome })
 }

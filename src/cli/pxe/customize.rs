@@ -84,7 +84,7 @@ pub(in crate::cli) struct CustomizeOptions {
 impl CustomizeOptions {
     /// Returns what the options need of an image. The caller checks it before it reads the files that the options name.
     pub(in crate::cli) fn required_features(&self) -> RequiredFeatures {
-        let given = Customization {
+        let options = Customization {
             dest_device: self.dest_device.clone(),
             dest_console: self.dest_console.clone(),
             dest_karg_append: self.dest_karg_append.clone(),
@@ -95,7 +95,7 @@ impl CustomizeOptions {
         RequiredFeatures {
             destination_console: !self.dest_console.is_empty(),
             network: !self.network_keyfile.is_empty() || !self.network_nmstate.is_empty(),
-            installer_config: files || given.runs_installer(),
+            installer_config: files || options.runs_installer(),
             live_kargs: false,
         }
     }
@@ -166,11 +166,11 @@ impl Customize {
 
 /// Checks that an initrd is a live initrd and not customised. Returns its features.
 fn check_initrd(initrd: &Plan, name: &str) -> Result<Features> {
-    let wanted = |member: &str| {
+    let is_relevant = |member: &str| {
         [LIVE_INITRD, Features::INITRD_PATH, IGNITION_CONFIG].contains(&member)
             || member.starts_with(NETWORK_DIRECTORY)
     };
-    let archive = Archive::read_matching(initrd.reader(), ArchiveLimits::INITRD, wanted);
+    let archive = Archive::read_matching(initrd.reader(), ArchiveLimits::INITRD, is_relevant);
     let archive = archive.with_context(|| format!("decoding {name}"))?;
     if archive.get(LIVE_INITRD).is_none() {
         bail!("{name} is not a CoreOS live initramfs image");

@@ -61,8 +61,8 @@ pub(in crate::cli) struct Unwrap {
 impl Unwrap {
     fn run(self) -> Result<()> {
         let (stream, name) = input::open_stream(self.input.as_deref())?;
-        let wanted = |member: &str| member.starts_with(NETWORK_DIRECTORY);
-        let archive = Archive::read_matching(stream, ArchiveLimits::INITRD, wanted);
+        let is_network_file = |member: &str| member.starts_with(NETWORK_DIRECTORY);
+        let archive = Archive::read_matching(stream, ArchiveLimits::INITRD, is_network_file);
         self.extraction.run(&archive.with_context(|| format!("decoding {name}"))?)
     }
 }

@@ -248,9 +248,9 @@ pub(super) struct AgentOptions {
 
 impl AgentOptions {
     pub(super) fn apply_to_settings(&self, settings: &mut Settings) -> Result<()> {
-        let set = |setting: &mut String, given: &Option<String>| {
-            if let Some(given) = given {
-                setting.clone_from(given);
+        let set = |setting: &mut String, option: &Option<String>| {
+            if let Some(value) = option {
+                setting.clone_from(value);
             }
         };
         set(&mut settings.agent_image, &self.agent_docker_image);

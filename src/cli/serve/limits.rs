@@ -88,16 +88,16 @@ impl LimitOptions {
 
     /// Raises this process's limit of open files to what its connections need. Most systems default to 1024.
     pub(super) fn raise_open_file_limit(&self) {
-        let wanted = u64::from(self.max_connections).saturating_add(OTHER_FILES);
+        let required = u64::from(self.max_connections).saturating_add(OTHER_FILES);
         let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-        if current.is_none_or(|current| current >= wanted) {
+        if current.is_none_or(|current| current >= required) {
             return;
         }
-        let most = maximum.map_or(wanted, |maximum| maximum.min(wanted));
+        let most = maximum.map_or(required, |maximum| maximum.min(required));
         if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum }) {
             tracing::warn!(%error, "cannot raise the limit of open files");
-        } else if most < wanted {
-            tracing::warn!(most, wanted, "limit of open files is lower than connections need");
+        } else if most < required {
+            tracing::warn!(most, wanted = required, "limit of open files is lower than connections need");
         }
     }
 }

@@ -23,8 +23,8 @@ pub(in crate::cli) fn parse_id<Id: From<Uuid>>(text: &str) -> Result<Id, String>
 /// Parses the default image type of infra-envs.
 pub(super) fn parse_image_type(text: &str) -> Result<ImageType, String> {
     let usual = [ImageType::Full, ImageType::Minimal];
-    let found = usual.into_iter().find(|kind| kind.as_str() == text);
-    found.ok_or_else(|| format!("expected {} or {}", ImageType::Full, ImageType::Minimal))
+    let image_type = usual.into_iter().find(|kind| kind.as_str() == text);
+    image_type.ok_or_else(|| format!("expected {} or {}", ImageType::Full, ImageType::Minimal))
 }
 
 /// Parses an OpenShift version.

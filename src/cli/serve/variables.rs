@@ -88,11 +88,11 @@ pub(in crate::cli) fn is_protected(name: &str) -> bool {
 ///
 /// Returns an error if a variable is probably meant for a protected option, or if a key's variable is empty.
 pub(super) fn check_environment() -> Result<()> {
-    let known = KnownVariables::of_serve();
+    let variables = KnownVariables::of_serve();
     let mut errors = Vec::new();
     for (name, value) in env::vars_os() {
         let name = name.to_string_lossy();
-        match known.classify(&name) {
+        match variables.classify(&name) {
             // Options refuse empty values themselves, but keys have no option for their text.
             VariableUse::Known if is_empty_key(&name, &value) => {
                 errors.push(format!("the variable {name} is set but empty; unset it, or set a key"));
@@ -141,7 +141,7 @@ impl KnownVariables {
 
     fn classify(&self, name: &str) -> VariableUse<'_> {
         let name = name.strip_prefix(PREFIX).unwrap_or(name);
-        if self.0.iter().any(|known| known == name) {
+        if self.0.iter().any(|candidate| candidate == name) {
             return VariableUse::Known;
         }
         let is_own = name.starts_with(OWN_PREFIX);
@@ -149,11 +149,11 @@ impl KnownVariables {
             return VariableUse::Other;
         }
         let nearest = |is_candidate: fn(&str) -> bool| {
-            let candidates = self.0.iter().map(String::as_str).filter(|known| is_candidate(known));
+            let candidates = self.0.iter().map(String::as_str).filter(|candidate| is_candidate(candidate));
             // Of two names at the same distance, the one with our prefix is meant.
-            let nearest =
-                candidates.min_by_key(|known| (distance(name, known), !known.starts_with(OWN_PREFIX)));
-            nearest.map(|known| (distance(name, known), known))
+            let nearest = candidates
+                .min_by_key(|candidate| (distance(name, candidate), !candidate.starts_with(OWN_PREFIX)));
+            nearest.map(|candidate| (distance(name, candidate), candidate))
         };
         match (nearest(is_protected), nearest(|_| true)) {
             (Some((..=1, meant)), _) if is_own => VariableUse::Dangerous { meant },
@@ -165,12 +165,12 @@ impl KnownVariables {
 }
 
 /// Returns the number of edits between two names. The prefix `KINDLING_` does not count if the second name has none.
-fn distance(name: &str, known: &str) -> usize {
-    let name = match known.starts_with(OWN_PREFIX) {
+fn distance(name: &str, other: &str) -> usize {
+    let name = match other.starts_with(OWN_PREFIX) {
         true => name,
         false => name.strip_prefix(OWN_PREFIX).unwrap_or(name),
     };
-    strsim::osa_distance(name, known)
+    strsim::osa_distance(name, other)
 }
 
 /// Returns `true` if Kubernetes sets this variable in all pods beside a Service named `kindling`.
@@ -197,15 +197,15 @@ mod tests {
 
     #[test]
     fn protected_variables_are_variables_of_serve() {
-        let known = KnownVariables::of_serve();
+        let variables = KnownVariables::of_serve();
         for name in PROTECTED {
-            assert_eq!(known.classify(name), VariableUse::Known, "{name}");
+            assert_eq!(variables.classify(name), VariableUse::Known, "{name}");
         }
     }
 
     #[test]
     fn variable_similar_to_a_protected_one_is_dangerous() {
-        let known = KnownVariables::of_serve();
+        let variables = KnownVariables::of_serve();
         for (name, meant) in [
             ("KINDLING_AUTH_TYPE", "AUTH_TYPE"),
             ("MYAPP_KINDLING_AUTH_TYPE", "AUTH_TYPE"),
@@ -219,13 +219,13 @@ mod tests {
             ("KINDLING_CONFG", "KINDLING_CONFIG"),
             ("KINDLING_LISTEN_TSL", "KINDLING_LISTEN_TLS"),
         ] {
-            assert_eq!(known.classify(name), VariableUse::Dangerous { meant }, "{name}");
+            assert_eq!(variables.classify(name), VariableUse::Dangerous { meant }, "{name}");
         }
     }
 
     #[test]
     fn other_unknown_variables_are_misspelt() {
-        let known = KnownVariables::of_serve();
+        let variables = KnownVariables::of_serve();
         for (name, meant) in [
             ("KINDLING_DATADIR", "KINDLING_DATA_DIR"),
             ("KINDLING_OS_IMAGES", "OS_IMAGES"),
@@ -235,16 +235,16 @@ mod tests {
             ("DB_SSL_MODE", "DB_SSLMODE"),
             ("AUTHTYPE", "AUTH_TYPE"),
         ] {
-            assert_eq!(known.classify(name), VariableUse::Misspelt { meant }, "{name}");
+            assert_eq!(variables.classify(name), VariableUse::Misspelt { meant }, "{name}");
         }
         for name in ["PATH", "DATABASE_URL", "SSL_CERT_FILE", "HTTPS_PROXY", "MYAPP_NAME"] {
-            assert_eq!(known.classify(name), VariableUse::Other, "{name}");
+            assert_eq!(variables.classify(name), VariableUse::Other, "{name}");
         }
     }
 
     #[test]
     fn variables_of_a_kubernetes_service_are_ignored() {
-        let known = KnownVariables::of_serve();
+        let variables = KnownVariables::of_serve();
         for name in [
             "KINDLING_PORT",
             "KINDLING_SERVICE_HOST",
@@ -257,11 +257,11 @@ mod tests {
             "KINDLING_PORT_69_UDP",
             "KINDLING_PORT_69_UDP_ADDR",
         ] {
-            assert_eq!(known.classify(name), VariableUse::Other, "{name}");
+            assert_eq!(variables.classify(name), VariableUse::Other, "{name}");
         }
         for name in ["KINDLING_PORTS", "KINDLING_PORT_HTTP_TCP", "KINDLING_PORT_8090", "KINDLING_SERVICE_URL"]
         {
-            assert!(matches!(known.classify(name), VariableUse::Misspelt { .. }), "{name}");
+            assert!(matches!(variables.classify(name), VariableUse::Misspelt { .. }), "{name}");
         }
     }
 
@@ -280,7 +280,7 @@ mod tests {
     /// The tests of this check name wrong variables on purpose, so the folders with them are not searched.
     #[test]
     fn variables_of_tests_and_packages_are_known() {
-        let known = KnownVariables::of_serve();
+        let variables = KnownVariables::of_serve();
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut names = BTreeSet::new();
         for folder in [
@@ -305,7 +305,7 @@ mod tests {
         }
         assert!(names.len() > 20, "{names:?}");
         for name in names.iter().filter(|name| !name.ends_with('_')) {
-            let class = known.classify(name);
+            let class = variables.classify(name);
             assert!(matches!(class, VariableUse::Known | VariableUse::Other), "{name}: {class:?}");
         }
     }

@@ -117,9 +117,9 @@ struct OtherMachines;
 impl Resolve for OtherMachines {
     fn resolve(&self, name: Name) -> Resolving {
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let resolved = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let (allowed, refused): (Vec<SocketAddr>, Vec<SocketAddr>) =
-                found.partition(|address| is_on_another_machine(address.ip()));
+                resolved.partition(|address| is_on_another_machine(address.ip()));
             if let (true, Some(refused)) = (allowed.is_empty(), refused.first()) {
                 let error =
                     FetchError::ForbiddenServer { host: format!("{} ({})", name.as_str(), refused.ip()) };

@@ -151,16 +151,16 @@ impl OpenBaseImage {
         let digest = self.digest;
         let (image, file, paths) = (Arc::clone(&self.image), Arc::clone(&self.file), self.paths.clone());
         let name = || self.paths.name().to_owned();
-        let taken = on_dedicated_thread(move || {
-            if let Some(kept) = read_cached_nmstatectl(&paths, digest) {
-                return Ok(kept);
+        let extraction = on_dedicated_thread(move || {
+            if let Some(cached) = read_cached_nmstatectl(&paths, digest) {
+                return Ok(cached);
             }
             let packed = image.root_filesystem()?.pack_nmstatectl()?;
             require_unchanged(&file)?;
             cache_nmstatectl(&paths, digest, packed.as_bytes());
             Ok(packed)
         });
-        match taken.await {
+        match extraction.await {
             Ok(Ok(packed)) => Ok(packed),
             Ok(Err(source)) => Err(NmstatectlError::Extract { image: name(), source }),
             Err(_) => Err(NmstatectlError::GivenUp { image: name() }),
@@ -196,9 +196,9 @@ fn read_cached_nmstatectl(paths: &ImagePaths, image: Digest) -> Option<PackedArc
 fn cache_nmstatectl(paths: &ImagePaths, image: Digest, packed: &Bytes) {
     let path = paths.nmstatectl_file();
     let record = ProgramRecord { image: image.into(), sha256: Digest::from_data(packed).into() };
-    let written: io::Result<()> = paths::replace_file(&path, packed)
+    let outcome: io::Result<()> = paths::replace_file(&path, packed)
         .and_then(|()| record::write_record(&paths.nmstatectl_record(), &record));
-    match written {
+    match outcome {
         Ok(()) => {
             tracing::info!(image = paths.name(), file = %path.display(), len = packed.len(), "nmstatectl stored")
         }

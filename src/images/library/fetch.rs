@@ -126,19 +126,19 @@ async fn write_response(
     let have = Arc::new(AtomicU64::new(start));
     let target = ResponseWriter { origin, start, have: Arc::clone(&have) };
     let writer = on_dedicated_thread(move || {
-        let written = target.write_chunks(&mut part, receiver);
-        (part, written)
+        let write_result = target.write_chunks(&mut part, receiver);
+        (part, write_result)
     });
     let work = async { tokio::join!(feed_writer((body, sender), settings), writer) };
     let turn = managed.is_added.then_some(settings.added_turn);
-    let (fed, written) = tokio::select! {
+    let (feed_result, write_result) = tokio::select! {
         done = work => done,
         never = publish_progress(managed, &have, total) => match never {},
         never = hold_slot(slot, turn) => match never {},
     };
-    let (part, written) = written?;
+    let (part, write_result) = write_result?;
     let have = part.received_len();
-    let outcome = match (written, fed) {
+    let outcome = match (write_result, feed_result) {
         (Err(error), _) | (Ok(()), Err(error @ FetchError::TooSlow { .. })) => Err(error),
         (Ok(()), Err(error)) if have < total => {
             Err(FetchError::Truncated { have, total, source: Some(Box::new(error)) })
@@ -197,12 +197,12 @@ async fn feed_writer(
 /// Publishes the progress until it is dropped.
 async fn publish_progress(managed: &ManagedImage, have: &AtomicU64, total: u64) -> Infallible {
     let mut pauses = tokio::time::interval(PROGRESS_PAUSE);
-    let mut told = None;
+    let mut published = None;
     loop {
         pauses.tick().await;
         let have = have.load(Ordering::Relaxed);
-        if told != Some(have) {
-            told = Some(have);
+        if published != Some(have) {
+            published = Some(have);
             managed.publish_unready(BaseImageState::Downloading { have, total: Some(total) });
         }
     }
@@ -224,8 +224,8 @@ impl ResponseWriter {
         if self.start == 0 {
             part.begin_version(&self.origin)?;
         } else if self.start != part.received_len() {
-            let found = format!("bytes from offset {}", self.start);
-            return Err(FetchError::WrongRange { asked: part.received_len(), found });
+            let response_start = format!("bytes from offset {}", self.start);
+            return Err(FetchError::WrongRange { asked: part.received_len(), found: response_start });
         }
         while let Some(chunk) = chunks.blocking_recv() {
             part.append(&chunk)?;
@@ -260,13 +260,13 @@ mod tests {
         let body = stream::iter([chunk(10), chunk(10)]).chain(last).boxed();
         // The second chunk waits until the first one is received.
         let (sender, mut receiver) = mpsc::channel(1);
-        let begun = Instant::now();
+        let start = Instant::now();
         let writer = async {
             tokio::time::sleep(DISK).await;
             while receiver.recv().await.is_some() {}
         };
-        let (fed, ()) = tokio::join!(feed_writer((body, sender), &settings), writer);
-        (fed, begun.elapsed())
+        let (result, ()) = tokio::join!(feed_writer((body, sender), &settings), writer);
+        (result, start.elapsed())
     }
 
     #[tokio::test(start_paused = true)]

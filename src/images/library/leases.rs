@@ -60,8 +60,8 @@ impl LibraryLeases {
         // A lease belongs to one open handle, so this one is not shared. Connections may take another lease of `file`.
         let own = File::open(path).map_err(disk_error("opening", path))?;
         let stamps = [&own, file].map(FileStamp::from_file);
-        let [Ok(found), Ok(expected)] = stamps else { return Err(FetchError::Unstable) };
-        if (found.device, found.inode) != (expected.device, expected.inode) {
+        let [Ok(actual), Ok(expected)] = stamps else { return Err(FetchError::Unstable) };
+        if (actual.device, actual.inode) != (expected.device, expected.inode) {
             return Err(FetchError::Unstable);
         }
         let own = Arc::new(own);
@@ -139,6 +139,6 @@ fn end_lease(file: &BaseFile, slot: Option<&ManagedImage>) {
         tracing::error!(source = name, %error, "cannot revoke the base image, bytes being sent may change");
     }
     if let Some(slot) = slot {
-        slot.doubted.notify_one();
+        slot.suspected_change.notify_one();
     }
 }

@@ -73,14 +73,15 @@ pub(super) struct ManagedImage {
     pub(super) remote: Option<DownloadSource>,
     pub(super) paths: ImagePaths,
     pub(super) shared: Arc<LibraryShared>,
-    pub(super) known: watch::Sender<ImageStatus>,
-    pub(super) wanted: watch::Sender<bool>,
+    pub(super) status: watch::Sender<ImageStatus>,
+    /// Whether a reader has asked for the image. Starts the download with `DownloadTiming::OnFirstUse`.
+    pub(super) requested: watch::Sender<bool>,
     /// Whether a user added the image while the library was open.
     pub(super) is_added: bool,
     /// Whether the image was removed from the library.
     pub(super) removed: watch::Sender<bool>,
     /// Notified when a reader reports that the file has changed.
-    pub(super) doubted: Notify,
+    pub(super) suspected_change: Notify,
 }
 
 impl fmt::Debug for ManagedImage {
@@ -88,7 +89,7 @@ impl fmt::Debug for ManagedImage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut image = f.debug_struct("ManagedImage");
         image.field("name", &self.paths.name()).field("location", &self.location);
-        image.field("state", &self.known.borrow().state).finish_non_exhaustive()
+        image.field("state", &self.status.borrow().state).finish_non_exhaustive()
     }
 }
 
@@ -146,7 +147,7 @@ impl ManagedImage {
         if let Some(base) = self.adopt(is_first).await? {
             return Ok(base);
         }
-        self.wait_until_wanted().await;
+        self.wait_until_requested().await;
         loop {
             match self.claim_partial_file().await? {
                 PartClaim::Ours(part) => return self.download(*part).await,
@@ -228,46 +229,46 @@ impl ManagedImage {
 
     async fn adopt_at(self: &Arc<Self>, path: PathBuf) -> Result<Option<Arc<OpenBaseImage>>, FetchError> {
         let (image, at) = (Arc::clone(self), path.clone());
-        let Some(found) = on_dedicated_thread(move || open_existing::open_existing(&at, &image)).await??
+        let Some(existing) = on_dedicated_thread(move || open_existing::open_existing(&at, &image)).await??
         else {
             return Ok(None);
         };
-        let (found, digest) = match found.recorded_digest() {
-            Some(digest) => (found, digest),
-            None => self.complete_record(found, path).await?,
+        let (existing, digest) = match existing.recorded_digest() {
+            Some(digest) => (existing, digest),
+            None => self.complete_record(existing, path).await?,
         };
         if let Some(expected) = self.image.sha256.filter(|expected| *expected != digest) {
             return Err(FetchError::Digest { expected, found: digest });
         }
-        Ok(Some(self.new_ready_base((found.image, found.base_file), (digest, found.stamp))))
+        Ok(Some(self.new_ready_base((existing.image, existing.base_file), (digest, existing.stamp))))
     }
 
     /// Reads the whole file to compute what the record does not contain.
     async fn complete_record(
         self: &Arc<Self>,
-        found: ExistingImage,
+        existing: ExistingImage,
         path: PathBuf,
     ) -> Result<(ExistingImage, Digest), FetchError> {
         let Ok(_permit) = self.limits().hashing.acquire().await else { return Err(FetchError::GivenUp) };
         let image = Arc::clone(self);
         let examined = on_dedicated_thread(move || {
-            let digest = match found.digest {
+            let digest = match existing.digest {
                 Some(digest) => digest,
-                None => image.hash_existing(&found, &path)?,
+                None => image.hash_existing(&existing, &path)?,
             };
-            found.verify_and_record((&image.paths, &image.location.to_string()), &path, digest)?;
-            Ok((found, digest))
+            existing.verify_and_record((&image.paths, &image.location.to_string()), &path, digest)?;
+            Ok((existing, digest))
         });
         examined.await?
     }
 
-    fn hash_existing(&self, found: &ExistingImage, path: &Path) -> Result<Digest, FetchError> {
-        let total = found.stamp.len;
+    fn hash_existing(&self, existing: &ExistingImage, path: &Path) -> Result<Digest, FetchError> {
+        let total = existing.stamp.len;
         let mut progress = ProgressPublisher::new(self);
-        let digest = found
+        let digest = existing
             .hash_file(path, |have| progress.publish_progress(BaseImageState::Verifying { have, total }))?;
         // Oddities are logged once per file, not at each start.
-        verify::warn_if_unusual(self.paths.name(), &found.image);
+        verify::warn_if_unusual(self.paths.name(), &existing.image);
         Ok(digest)
     }
 
@@ -283,11 +284,11 @@ impl ManagedImage {
         }
     }
 
-    async fn wait_until_wanted(&self) {
-        if self.shared.settings.when == DownloadTiming::OnFirstUse && !*self.wanted.borrow() {
+    async fn wait_until_requested(&self) {
+        if self.shared.settings.when == DownloadTiming::OnFirstUse && !*self.requested.borrow() {
             self.publish_unready(BaseImageState::Absent);
             // `wait_for` cannot fail: the image itself owns the sender.
-            let _ = self.wanted.subscribe().wait_for(|wanted| *wanted).await;
+            let _ = self.requested.subscribe().wait_for(|is_requested| *is_requested).await;
         }
     }
 
@@ -307,7 +308,8 @@ impl ManagedImage {
         let path = self.image_path();
         loop {
             // Timer or notification: check the file either way.
-            let _ = tokio::time::timeout(self.shared.settings.recheck, self.doubted.notified()).await;
+            let _ =
+                tokio::time::timeout(self.shared.settings.recheck, self.suspected_change.notified()).await;
             let now = tokio::fs::metadata(&path).await;
             if !base.is_unchanged() {
                 return;
@@ -325,8 +327,8 @@ impl ManagedImage {
         let (len, digest) = (base.image().source().len(), base.digest());
         tracing::info!(image = self.paths.name(), len, %digest, "base image ready");
         let base = Some(Arc::clone(base));
-        self.update_status(|known| {
-            *known = ImageStatus { state: BaseImageState::Ready { len, digest }, base }
+        self.update_status(|status| {
+            *status = ImageStatus { state: BaseImageState::Ready { len, digest }, base }
         });
     }
 
@@ -337,25 +339,26 @@ impl ManagedImage {
         let reason =
             if self.is_added { format!("{name} from {location}: {}", error.public_reason()) } else { reason };
         let state = BaseImageState::Failed { reason, retry_at: retry_time_after(Utc::now(), pause) };
-        self.update_status(|known| *known = ImageStatus { state, base: None });
+        self.update_status(|status| *status = ImageStatus { state, base: None });
     }
 
     /// Publishes a state in which the image is not ready.
     pub(super) fn publish_unready(&self, state: BaseImageState) {
-        self.update_status(|known| *known = ImageStatus { state, base: None });
+        self.update_status(|status| *status = ImageStatus { state, base: None });
     }
 
     /// Changes the status, and releases the open image that it had before. A removed image has none.
     pub(super) fn update_status(&self, change: impl FnOnce(&mut ImageStatus)) {
         let mut released = None;
-        self.known.send_modify(|known| {
-            let before = known.base.clone();
-            change(known);
+        self.status.send_modify(|status| {
+            let before = status.base.clone();
+            change(status);
             if *self.removed.borrow() {
-                *known = ImageStatus::default();
+                *status = ImageStatus::default();
             }
-            let is_open =
-                |image: &Arc<OpenBaseImage>| known.base.as_ref().is_some_and(|open| Arc::ptr_eq(open, image));
+            let is_open = |image: &Arc<OpenBaseImage>| {
+                status.base.as_ref().is_some_and(|open| Arc::ptr_eq(open, image))
+            };
             released = before.filter(|image| !is_open(image));
         });
         released.iter().for_each(|image| self.shared.released.release(image));
@@ -375,17 +378,17 @@ async fn find_stamp(path: &Path) -> std::io::Result<Option<FileStamp>> {
 /// Publishes progress, at most once per [`PROGRESS_PAUSE`].
 pub(super) struct ProgressPublisher<'a> {
     image: &'a ManagedImage,
-    told: Option<Instant>,
+    published_at: Option<Instant>,
 }
 
 impl<'a> ProgressPublisher<'a> {
     pub(super) fn new(image: &'a ManagedImage) -> Self {
-        Self { image, told: None }
+        Self { image, published_at: None }
     }
 
     pub(super) fn publish_progress(&mut self, state: BaseImageState) {
-        if self.told.is_none_or(|told| told.elapsed() >= PROGRESS_PAUSE) {
-            self.told = Some(Instant::now());
+        if self.published_at.is_none_or(|published_at| published_at.elapsed() >= PROGRESS_PAUSE) {
+            self.published_at = Some(Instant::now());
             self.image.publish_unready(state);
         }
     }

@@ -101,7 +101,7 @@ impl Drop for LibrarySlot {
         self.image.removed.send_replace(true);
         self.task.abort();
         // Tasks that wait for the image may hold it longer than its file.
-        self.image.update_status(|known| *known = ImageStatus::default());
+        self.image.update_status(|status| *status = ImageStatus::default());
     }
 }
 
@@ -161,12 +161,12 @@ impl Library {
         let images: BTreeMap<_, _> = images.collect::<Result<_, LibraryError>>()?;
         let added: Vec<OsImage> = added.into_iter().collect();
         if shared.settings.unknown == UnknownFiles::Prune {
-            let known: Vec<_> = images.values().map(|image| image.paths.clone()).collect();
-            paths::remove_unknown_images(&directory, &known).map_err(failed)?;
+            let image_paths: Vec<_> = images.values().map(|image| image.paths.clone()).collect();
+            paths::remove_unknown_images(&directory, &image_paths).map_err(failed)?;
         }
         let paths = |image: &OsImage| ImagePaths::for_added(&directory, &ImageKey::new(image), &image.url);
-        let known: Vec<_> = added.iter().map(paths).collect();
-        paths::remove_unknown_added(&directory, &known).map_err(failed)?;
+        let added_paths: Vec<_> = added.iter().map(paths).collect();
+        paths::remove_unknown_added(&directory, &added_paths).map_err(failed)?;
         let start = |(key, image): (ImageKey, ManagedImage)| (key, LibrarySlot::start(image, &runtime));
         let slots = RwLock::new(images.into_iter().map(start).collect());
         let library =
@@ -182,11 +182,11 @@ impl Library {
     ///
     /// Added images do not count for [`is_ready`](Self::is_ready).
     pub fn set_added(&self, images: impl IntoIterator<Item = OsImage>) {
-        let mut wanted = BTreeMap::new();
+        let mut new_images = BTreeMap::new();
         for image in images {
             match self.new_added_image(image) {
                 Ok((key, image)) => {
-                    wanted.entry(key).or_insert(image);
+                    new_images.entry(key).or_insert(image);
                 }
                 Err(error) => tracing::error!(error = error_chain(&error), "added base image not used"),
             }
@@ -195,7 +195,7 @@ impl Library {
             let is_same = |new: &ManagedImage| {
                 new.image.url == slot.image.image.url && new.image.sha256 == slot.image.image.sha256
             };
-            slot.image.is_added && !wanted.get(key).is_some_and(is_same)
+            slot.image.is_added && !new_images.get(key).is_some_and(is_same)
         };
         let removed: Vec<_> = self.inner.slots_mut().extract_if(.., is_removed).collect();
         for (_, slot) in removed {
@@ -205,10 +205,10 @@ impl Library {
             paths.remove_own_directory();
         }
         let mut slots = self.inner.slots_mut();
-        for (key, image) in wanted {
+        for (key, image) in new_images {
             match slots.entry(key) {
                 Entry::Vacant(entry) => {
-                    image.wanted.send_replace(true);
+                    image.requested.send_replace(true);
                     entry.insert(LibrarySlot::start(image, &self.inner.runtime));
                 }
                 Entry::Occupied(entry) if entry.get().image.image.url != image.image.url => {
@@ -252,7 +252,7 @@ impl Library {
             is_added: image.is_added,
             image: image.image.clone(),
             name: image.paths.name().to_owned(),
-            state: image.known.borrow().state.clone(),
+            state: image.status.borrow().state.clone(),
         };
         self.inner.slots().values().map(state).collect()
     }
@@ -260,7 +260,7 @@ impl Library {
     /// Returns the state of an image, or `None` if it is not in this library.
     #[must_use]
     pub fn state(&self, image: &OsImage) -> Option<BaseImageState> {
-        self.find_image(image).map(|image| image.known.borrow().state.clone())
+        self.find_image(image).map(|image| image.status.borrow().state.clone())
     }
 
     /// Returns a counter of state changes. To show progress, wait for a change, then read the [states](Self::states).
@@ -276,8 +276,8 @@ impl Library {
     pub fn is_ready(&self) -> bool {
         let is_lazy = self.inner.shared.settings.when == DownloadTiming::OnFirstUse;
         let is_ready = |LibrarySlot { image, .. }: &LibrarySlot| {
-            let is_asked_for = !is_lazy || *image.wanted.borrow();
-            image.known.borrow().state.is_ready() || !is_asked_for
+            let is_asked_for = !is_lazy || *image.requested.borrow();
+            image.status.borrow().state.is_ready() || !is_asked_for
         };
         self.inner.slots().values().filter(|slot| !slot.image.is_added).all(is_ready)
     }
@@ -312,7 +312,7 @@ impl Library {
     /// if `image` has another digest.
     pub fn base_now(&self, image: &OsImage) -> Result<Arc<OpenBaseImage>, ImageNotReady> {
         let requested = self.mark_requested(image)?;
-        let outcome = requested.latest_outcome(&requested.known.borrow());
+        let outcome = requested.latest_outcome(&requested.status.borrow());
         let on_its_way = || ImageNotReady::OnItsWay { image: requested.paths.name().to_owned() };
         require_digest(image, outcome.ok_or_else(on_its_way)??)
     }
@@ -323,13 +323,13 @@ impl Library {
     ///
     /// Returns an error if the image is not in this library, or if `image` has another digest.
     pub async fn wait_ready(&self, image: &OsImage) -> Result<Arc<OpenBaseImage>, ImageNotReady> {
-        self.wait_for_outcome(image, |_, known| known.base.clone().map(Ok)).await
+        self.wait_for_outcome(image, |_, status| status.base.clone().map(Ok)).await
     }
 
     /// Checks the file of an image immediately. Called by a reader that found the file changed.
     pub fn recheck(&self, image: &OsImage) {
         if let Some(image) = self.find_image(image) {
-            image.doubted.notify_one();
+            image.suspected_change.notify_one();
         }
     }
 
@@ -352,19 +352,19 @@ impl Library {
         outcome: impl Fn(&ManagedImage, &ImageStatus) -> Option<Result<Arc<OpenBaseImage>, ImageNotReady>>,
     ) -> Result<Arc<OpenBaseImage>, ImageNotReady> {
         let requested = self.mark_requested(image)?;
-        let (mut known, mut removed) = (requested.known.subscribe(), requested.removed.subscribe());
-        let found = async {
+        let (mut status, mut removed) = (requested.status.subscribe(), requested.removed.subscribe());
+        let ready = async {
             loop {
-                let found = outcome(&requested, &known.borrow_and_update());
-                match found {
-                    Some(found) => return require_digest(image, found?),
-                    // `requested` has the sender.
-                    None => _ = known.changed().await,
+                let result = outcome(&requested, &status.borrow_and_update());
+                match result {
+                    Some(result) => return require_digest(image, result?),
+                    // Cannot fail: `requested` owns the sender.
+                    None => _ = status.changed().await,
                 }
             }
         };
         tokio::select! {
-            found = found => found,
+            result = ready => result,
             _ = removed.wait_for(|removed| *removed) => Err(ImageNotReady::unknown(&ImageKey::new(image))),
         }
     }
@@ -375,11 +375,11 @@ impl Library {
 
     /// Returns an image, and marks it as requested.
     fn mark_requested(&self, image: &OsImage) -> Result<Arc<ManagedImage>, ImageNotReady> {
-        let found = self.find_image(image).ok_or_else(|| ImageNotReady::unknown(&ImageKey::new(image)))?;
-        if !*found.wanted.borrow() {
-            found.wanted.send_replace(true);
+        let managed = self.find_image(image).ok_or_else(|| ImageNotReady::unknown(&ImageKey::new(image)))?;
+        if !*managed.requested.borrow() {
+            managed.requested.send_replace(true);
         }
-        Ok(found)
+        Ok(managed)
     }
 }
 
@@ -393,8 +393,8 @@ impl LibrarySlot {
 
 impl ManagedImage {
     /// Returns the image or the error of the latest attempt, or `None` if it is still in progress.
-    fn latest_outcome(&self, known: &ImageStatus) -> Option<Result<Arc<OpenBaseImage>, ImageNotReady>> {
-        match (&known.base, &known.state) {
+    fn latest_outcome(&self, status: &ImageStatus) -> Option<Result<Arc<OpenBaseImage>, ImageNotReady>> {
+        match (&status.base, &status.state) {
             (Some(base), _) => Some(Ok(Arc::clone(base))),
             (None, BaseImageState::Failed { reason, retry_at }) => {
                 Some(Err(ImageNotReady::Failed { reason: reason.clone(), retry_at: *retry_at }))
@@ -407,12 +407,14 @@ impl ManagedImage {
 /// Refuses a base image that does not have the digest of the entry it was requested by. An added entry shares the file
 /// of another one with the same version, and the library checks the digest of only one of them.
 fn require_digest(image: &OsImage, base: Arc<OpenBaseImage>) -> Result<Arc<OpenBaseImage>, ImageNotReady> {
-    let found = base.digest();
-    match image.sha256.filter(|expected| *expected != found) {
+    let digest = base.digest();
+    match image.sha256.filter(|expected| *expected != digest) {
         None => Ok(base),
-        Some(expected) => {
-            Err(ImageNotReady::OtherDigest { image: ImageKey::new(image).to_string(), expected, found })
-        }
+        Some(expected) => Err(ImageNotReady::OtherDigest {
+            image: ImageKey::new(image).to_string(),
+            expected,
+            found: digest,
+        }),
     }
 }
 
@@ -432,23 +434,23 @@ fn distinct_images(
                 entry.insert(image);
             }
             Entry::Occupied(mut entry) => {
-                let known = entry.get_mut();
-                if let (Some(one), Some(other)) = (known.sha256, image.sha256)
+                let existing = entry.get_mut();
+                if let (Some(one), Some(other)) = (existing.sha256, image.sha256)
                     && one != other
                 {
                     return Err(LibraryError::ContradictoryDigest {
                         image: ImageKey::new(&image).to_string(),
                     });
                 }
-                if known.url != image.url {
+                if existing.url != image.url {
                     tracing::warn!(image = %ImageKey::new(&image), "catalogue lists this image with several URLs, using one of them");
                 }
-                let is_newer = version > known.parsed_version()?;
-                let sha256 = known.sha256.or(image.sha256);
+                let is_newer = version > existing.parsed_version()?;
+                let sha256 = existing.sha256.or(image.sha256);
                 if is_newer {
-                    *known = image;
+                    *existing = image;
                 }
-                known.sha256 = known.sha256.or(sha256);
+                existing.sha256 = existing.sha256.or(sha256);
             }
         }
     }
@@ -467,11 +469,11 @@ fn new_image(
         remote: DownloadSource::new(&location, client)?,
         paths: ImagePaths::new(&shared.settings.directory, key),
         shared: Arc::clone(shared),
-        known: watch::Sender::default(),
-        wanted: watch::Sender::default(),
+        status: watch::Sender::default(),
+        requested: watch::Sender::default(),
         removed: watch::Sender::default(),
         is_added: false,
-        doubted: Notify::new(),
+        suspected_change: Notify::new(),
         location,
         image,
     })

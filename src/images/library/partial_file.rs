@@ -188,9 +188,9 @@ impl PartialFile {
             return Err(FetchError::TooLong { total });
         }
         let path = self.paths.partial_file();
-        let written = self.file.write_all_at(bytes, self.have);
-        let written = written.map_err(|error| explain_full_disk(error, &self.file, total));
-        written.map_err(disk_error("writing", &path))?;
+        let result = self.file.write_all_at(bytes, self.have);
+        let result = result.map_err(|error| explain_full_disk(error, &self.file, total));
+        result.map_err(disk_error("writing", &path))?;
         self.hasher.update(bytes);
         let before = self.have;
         self.have = have;
@@ -232,21 +232,26 @@ impl PartialFile {
         mut self,
         slot: &Arc<ManagedImage>,
     ) -> Result<CompleteImage, FetchError> {
-        let made = self.make_image(&slot.image);
-        let digest = made.inspect_err(|_| self.discard())?;
+        let result = self.make_image(&slot.image);
+        let digest = result.inspect_err(|_| self.discard())?;
         // The rename has succeeded: the file must not be discarded any more.
         let path = self.paths.image_file();
-        let written = open_existing::settled_stamp(&path, &self.file)?;
+        let published_stamp = open_existing::settled_stamp(&path, &self.file)?;
         // The kernel grants no lease while this process has the file open for writing.
         self.file = File::open(&path).map_err(disk_error("opening", &path))?;
-        let found = open_existing::open_existing(&path, slot)?.ok_or(FetchError::Unstable)?;
+        let existing = open_existing::open_existing(&path, slot)?.ok_or(FetchError::Unstable)?;
         // The stamp differs if another process had the file open for writing meanwhile.
-        if found.stamp != written && found.hash_file(&path, |_| ())? != digest {
+        if existing.stamp != published_stamp && existing.hash_file(&path, |_| ())? != digest {
             return Err(FetchError::Unstable);
         }
         let url = self.origin.as_ref().map_or("", |origin| &origin.url);
-        found.verify_and_record((&self.paths, url), &path, digest)?;
-        Ok(CompleteImage { image: found.image, base_file: found.base_file, digest, stamp: found.stamp })
+        existing.verify_and_record((&self.paths, url), &path, digest)?;
+        Ok(CompleteImage {
+            image: existing.image,
+            base_file: existing.base_file,
+            digest,
+            stamp: existing.stamp,
+        })
     }
 
     /// Verifies the part, renames it to the image, and returns its digest.

@@ -179,13 +179,13 @@ pub(super) fn remove_if_exists(path: &Path) -> io::Result<()> {
 
 /// Deletes the files of images that are not known. Keeps files whose names the library never uses: the directory
 /// may also contain a database.
-pub(super) fn remove_unknown_images(directory: &Path, known: &[ImagePaths]) -> io::Result<()> {
-    let known: BTreeSet<String> = known.iter().flat_map(ImagePaths::all_names).collect();
+pub(super) fn remove_unknown_images(directory: &Path, images: &[ImagePaths]) -> io::Result<()> {
+    let names: BTreeSet<String> = images.iter().flat_map(ImagePaths::all_names).collect();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
         let is_ours = ["rhcos-", "nmstatectl-", TEMPORARY].iter().any(|prefix| name.starts_with(prefix));
-        if !is_ours || known.contains(&name) || !entry.file_type()?.is_file() {
+        if !is_ours || names.contains(&name) || !entry.file_type()?.is_file() {
             continue;
         }
         if is_being_written(&entry.path()) {
@@ -203,14 +203,14 @@ pub(super) fn remove_unknown_images(directory: &Path, known: &[ImagePaths]) -> i
 
 /// Deletes the files of images that were added earlier and are not known any more. Such a file is of no use: no other
 /// image takes it.
-pub(super) fn remove_unknown_added(directory: &Path, known: &[ImagePaths]) -> io::Result<()> {
+pub(super) fn remove_unknown_added(directory: &Path, images: &[ImagePaths]) -> io::Result<()> {
     let entries = match fs::read_dir(directory.join(ADDED)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         entries => entries?,
     };
     for entry in entries {
         let path = entry?.path();
-        let is_used = known.iter().any(|known| known.directory == path);
+        let is_used = images.iter().any(|image| image.directory == path);
         let is_written = || {
             let files = fs::read_dir(&path).into_iter().flatten().flatten();
             files.into_iter().any(|file| is_being_written(&file.path()))

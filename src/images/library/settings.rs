@@ -173,7 +173,7 @@ mod tests {
         let mut settings = LibrarySettings::new("/var/lib/images");
         settings.request_headers.insert("Authorization".to_owned(), "Bearer s3cret".to_owned());
         settings.request_query.insert("token".to_owned(), "s3cret".to_owned());
-        let shown = format!("{settings:?}");
-        assert!(shown.contains("Authorization") && !shown.contains("s3cret"), "{shown}");
+        let debug_text = format!("{settings:?}");
+        assert!(debug_text.contains("Authorization") && !debug_text.contains("s3cret"), "{debug_text}");
     }
 }

@@ -32,9 +32,9 @@ pub(super) fn open_base_image(source: Source, expected: CpuArchitecture) -> Resu
     image.kernel().map_err(structure_error)?;
     image.require_file(INITRD).map_err(structure_error)?;
     image.rootfs().map_err(structure_error)?;
-    match image_architecture(&image).filter(|found| *found != expected) {
+    match image_architecture(&image).filter(|actual| *actual != expected) {
         None => Ok(image),
-        Some(found) => Err(FetchError::Architecture { expected, found }),
+        Some(actual) => Err(FetchError::Architecture { expected, found: actual }),
     }
 }
 

@@ -71,12 +71,12 @@ impl BucketSource {
 
 /// Checks that a response has the requested bytes.
 fn check_range(result: &GetResult, range: &Range<u64>) -> Result<(), FetchError> {
-    let found = &result.range;
-    if found == range {
+    let received = &result.range;
+    if received == range {
         return Ok(());
     }
-    let found = format!("bytes {} to {}", found.start, found.end);
-    Err(FetchError::WrongRange { asked: range.start, found })
+    let received = format!("bytes {} to {}", received.start, received.end);
+    Err(FetchError::WrongRange { asked: range.start, found: received })
 }
 
 fn strong_etag(origin: &RemoteVersion) -> Option<String> {

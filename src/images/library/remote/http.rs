@@ -184,10 +184,10 @@ impl HttpSource {
 
 /// Checks that a response has the bytes of a version from `start` on.
 fn check_rest(response: &Response, origin: &RemoteVersion, start: u64) -> Result<(), FetchError> {
-    let found = header_text(response.headers(), &header::CONTENT_RANGE).unwrap_or_default();
+    let content_range = header_text(response.headers(), &header::CONTENT_RANGE).unwrap_or_default();
     let last = origin.len.saturating_sub(1);
-    if found != format!("bytes {start}-{last}/{}", origin.len) {
-        return Err(FetchError::WrongRange { asked: start, found: found.to_owned() });
+    if content_range != format!("bytes {start}-{last}/{}", origin.len) {
+        return Err(FetchError::WrongRange { asked: start, found: content_range.to_owned() });
     }
     // Some servers ignore `If-Range`.
     let is_other = match &origin.validator {
@@ -239,8 +239,8 @@ fn response_validator(headers: &HeaderMap) -> Option<VersionValidator> {
     etag.map(|etag| VersionValidator::Etag(etag.to_owned())).or_else(last_modified)
 }
 
-fn differs_from(headers: &HeaderMap, name: &HeaderName, known: &str) -> bool {
-    headers.get(name).is_some_and(|found| found.as_bytes() != known.as_bytes())
+fn differs_from(headers: &HeaderMap, name: &HeaderName, expected: &str) -> bool {
+    headers.get(name).is_some_and(|value| value.as_bytes() != expected.as_bytes())
 }
 
 fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
@@ -280,12 +280,12 @@ mod tests {
 
     #[test]
     fn validator_that_is_not_text_counts_as_changed() {
-        let found = |value: &[u8]| {
+        let is_changed = |value: &[u8]| {
             let value = HeaderValue::from_bytes(value).unwrap();
             differs_from(&HeaderMap::from_iter([(header::ETAG, value)]), &header::ETAG, "\"a\"")
         };
-        assert!(!found(b"\"a\""));
-        assert!(found(b"\"b\"") && found(b"\"\xe4\""));
+        assert!(!is_changed(b"\"a\""));
+        assert!(is_changed(b"\"b\"") && is_changed(b"\"\xe4\""));
         assert!(!differs_from(&HeaderMap::new(), &header::ETAG, "\"a\""));
     }
 
