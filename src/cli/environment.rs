@@ -3,7 +3,7 @@
 //! Variables have the names that the Assisted Installer uses. A variable may have the prefix `MYAPP_`. If both forms
 //! are set, the one with the prefix takes precedence. An empty variable counts as not set, because deployment templates
 //! leave many variables empty. The exceptions are the variables of `serve` that control access, encryption or
-//! integrity: an empty value of such a variable is an error.
+//! integrity: for them, an empty value is an error.
 
 use std::env;
 use std::ffi::{OsStr, OsString};

@@ -1,4 +1,4 @@
-//! Input of commands: named files, stdin, and the paths of extracted archive members.
+//! Reading of input files and stdin, and the paths for extracted archive members.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,7 +11,7 @@ use isogen::Source;
 
 use crate::customize::InputFile;
 
-/// Largest config, keyfile or script that is read. The Ignition area of an image has 256 KiB.
+/// Maximum length of a config, keyfile or script. The Ignition area of an image is 256 KiB long.
 const MAX_INPUT_LEN: u64 = 64 << 20;
 
 /// Reads a whole file, or stdin if `path` is `None`.
@@ -25,7 +25,7 @@ pub(super) fn read_input(path: Option<&str>) -> Result<Vec<u8>> {
     }
 }
 
-/// Reads a whole file, or stdin if `path` is `None`. Also returns the name for messages.
+/// Reads a whole file, or stdin if `path` is `None`. Also returns the name of the input, for messages.
 pub(super) fn read_named_input(path: Option<&str>) -> Result<(&str, Vec<u8>)> {
     Ok((path.unwrap_or("stdin"), read_input(path)?))
 }
@@ -33,7 +33,7 @@ pub(super) fn read_named_input(path: Option<&str>) -> Result<(&str, Vec<u8>)> {
 /// The argument that means stdin.
 const STDIN: &str = "-";
 
-/// An input with its name for messages.
+/// The content of an input, and the name of the input for messages.
 pub(super) struct NamedText {
     pub(super) name: String,
     pub(super) bytes: Vec<u8>,
@@ -45,8 +45,8 @@ impl NamedText {
         Ok(Self { name: name.to_owned(), bytes: read_input(path)? })
     }
 
-    /// Reads like [`NamedText::read`], but returns `None` if `is_refused` returns true for the first bytes of stdin, up
-    /// to 64 KiB.
+    /// Reads a file or stdin. Passes the first 64 KiB of stdin to `is_refused`. If it returns `true`, returns `None`
+    /// without reading the rest.
     pub(super) fn read_unless(path: &str, is_refused: impl Fn(&[u8]) -> bool) -> Result<Option<Self>> {
         const START_LEN: u64 = 64 << 10;
         if path != STDIN {
@@ -62,7 +62,7 @@ impl NamedText {
         Ok(Some(Self { name: "stdin".to_owned(), bytes }))
     }
 
-    /// Reads files in order. Stdin can be listed only once.
+    /// Reads files in order. Returns an error if stdin is listed more than once.
     pub(super) fn read_all(paths: &[String]) -> Result<Vec<Self>> {
         anyhow::ensure!(
             paths.iter().filter(|path| *path == STDIN).count() <= 1,
@@ -79,7 +79,7 @@ fn read_limited(input: impl Read, name: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads files whose names are used in the image.
+/// Reads files and keeps their names, which the image contains.
 pub(super) fn read_files(paths: &[String]) -> Result<Vec<InputFile>> {
     paths.iter().map(|path| Ok(InputFile::new(path.as_str(), read_input(Some(path))?)?)).collect()
 }
@@ -95,7 +95,7 @@ pub(super) fn open_stream(path: Option<&str>) -> Result<(Box<dyn Read>, String)>
     }
 }
 
-/// Opens a file for reads at any offset. The content of a pipe is copied to an unnamed file first.
+/// Opens a file for reads at any offset. Copies the content of a pipe to an unnamed temporary file.
 pub(super) fn open_source(path: &str) -> Result<Source> {
     let mut file = File::open(path).with_context(|| format!("opening {path}"))?;
     let kind = file.metadata().with_context(|| format!("reading {path}"))?.file_type();
@@ -107,8 +107,8 @@ pub(super) fn open_source(path: &str) -> Result<Source> {
     Ok(Source::from_file(spool, path)?)
 }
 
-/// Returns the path of an archive member below a directory. Archives are untrusted, so a member that would leave the
-/// directory is refused.
+/// Returns the path of an archive member below a directory. Returns an error if the path would be outside of the
+/// directory, because archives are untrusted.
 pub(super) fn path_below(directory: &Path, member: &str) -> Result<PathBuf> {
     let inside = |part: Component| matches!(part, Component::Normal(_) | Component::CurDir);
     if !Path::new(member).components().all(inside) {
@@ -117,8 +117,8 @@ pub(super) fn path_below(directory: &Path, member: &str) -> Result<PathBuf> {
     Ok(directory.join(member))
 }
 
-/// Returns a parser for the path of a directory or an image. Like `coreos-installer`, it accepts an empty path: the
-/// current directory, or a file that does not exist.
+/// Returns a parser for the path of a directory or an image. Like `coreos-installer`, the parser accepts an empty path.
+/// An empty directory is the current directory; an empty file name results in an error when the file is opened.
 pub(super) fn any_path_parser() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
 }

@@ -1,5 +1,5 @@
-//! The program name `coreos-installer`: its version, and the commands of the original program that Kindling does not
-//! provide.
+//! The program name `coreos-installer`: the version that Kindling prints under that name, and the errors for commands
+//! that only the original program has.
 
 use std::env;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ pub(super) const VERSION: &str = concat!("0.27.0+kindling.", env!("CARGO_PKG_VER
 /// Commands of `coreos-installer` that Kindling does not provide.
 const NOT_PROVIDED: [&str; 3] = ["download", "install", "list-stream"];
 
-/// Returns an error for a command that only the original program has. The error names the path of that program.
+/// Returns an error if the command exists only in the original program. The error contains the path of that program.
 pub(super) fn refuse_missing_command(
     command: &mut Command,
     arguments: &[OsString],
@@ -34,7 +34,7 @@ pub(super) fn refuse_missing_command(
     Err(command.error(ErrorKind::InvalidSubcommand, message))
 }
 
-/// Returns the first `coreos-installer` in `PATH` that is not this program. It is not run.
+/// Returns the path of the first `coreos-installer` in `PATH` that is not this program.
 fn original_installer() -> Option<PathBuf> {
     let identity = |file: &Metadata| (file.dev(), file.ino());
     let own = env::current_exe().and_then(|path| path.metadata()).ok().as_ref().map(identity)?;

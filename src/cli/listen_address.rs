@@ -1,4 +1,4 @@
-//! TCP addresses to listen on, as users write them: an IP address or a host name, with a port.
+//! TCP addresses to listen on: an IP address or a host name, with a port.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use crate::http::{ListenAddr, Listener};
 
-/// An address to listen on. A host name is not resolved yet.
+/// An address to listen on, with an unresolved host name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum HostPort {
     Address(SocketAddr),
@@ -36,13 +36,13 @@ impl HostPort {
         };
         let (host, port) =
             text.rsplit_once(':').filter(|(host, _)| is_host_name(host)).ok_or_else(expected)?;
-        // `parse` also accepts a sign.
+        // `parse` would also accept a sign.
         let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
         let port = port.parse().ok().filter(|_| is_number).ok_or_else(expected)?;
         Ok(Self::Name { host: host.to_owned(), port })
     }
 
-    /// Returns all addresses of the host. `option` is the option for messages.
+    /// Resolves the host name. `option` is the option with the value, for messages.
     pub(super) async fn resolve(&self, option: &'static str) -> Result<ResolvedAddresses> {
         let mut addresses = Vec::new();
         match self {
@@ -73,8 +73,8 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// Returns `true` if a text can be a host name. A name that ends in a number would be read as an IPv4 address, also if
-/// it has fewer than four numbers.
+/// Returns `true` if a text can be a host name. Rejects a name whose last label is a number, because resolvers parse it
+/// as an IPv4 address, even with fewer than four numbers.
 fn is_host_name(text: &str) -> bool {
     let is_part = |character: char| character.is_ascii_alphanumeric() || "-_".contains(character);
     let mut labels = text.strip_suffix('.').unwrap_or(text).split('.');
@@ -85,15 +85,15 @@ fn is_host_name(text: &str) -> bool {
 }
 
 impl ResolvedAddresses {
-    /// Returns an address that other machines can reach.
+    /// Returns an address that other machines can reach, or `None` if all are loopback addresses.
     pub(super) fn reachable_address(&self) -> Option<SocketAddr> {
         self.addresses.iter().copied().find(|address| !address.ip().to_canonical().is_loopback())
     }
 
-    /// Listens on all addresses. With port 0, they share a free port. Addresses of a host name that this machine does not
-    /// have are left out, such as `::1` without IPv6, unless no other address remains.
+    /// Listens on all addresses. With port 0, all of them use the same free port. Skips addresses that this machine does
+    /// not have, such as `::1` without IPv6. Returns an error if no address remains.
     pub(super) async fn bind(&self) -> Result<Vec<Listener>> {
-        /// A port that is free at the first address may be in use at the second one.
+        /// With port 0: the free port of the first address may be in use at the second one.
         const MAX_ATTEMPTS: usize = 8;
         let mut bound = self.bind_once().await;
         for _ in 1..MAX_ATTEMPTS {
@@ -143,12 +143,12 @@ fn is_in_use(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::AddrInUse
 }
 
-/// Returns `true` if the machine has no such address, or none of its IP version.
+/// Returns `true` if binding failed because the machine does not have the address or does not support its IP version.
 pub(super) fn is_not_of_this_machine(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL))
 }
 
-/// Returns the error of a listener, with the option that sets another address or port.
+/// Adds advice to an error of `bind`. `option` is the option that sets the address.
 pub(super) fn listen_error(address: SocketAddr, option: &str, error: io::Error) -> anyhow::Error {
     let advice = match error.kind() {
         io::ErrorKind::AddrInUse => format!("the port is in use; choose another one with {option}"),

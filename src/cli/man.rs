@@ -1,4 +1,4 @@
-//! `kindling man`: manual pages, made from the definitions of the help texts.
+//! `kindling man`: manual pages, generated from the definition of the command line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ fn write_pages(command: &Command, directory: &Path) -> Result<()> {
         .try_for_each(|command| write_pages(command, directory))
 }
 
-/// Returns the name of a page: all words of the command, joined.
+/// Returns the name of a page: all words of the command, joined by hyphens.
 fn page_name(command: &Command) -> String {
     command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned()
 }
@@ -49,7 +49,7 @@ fn render_page(command: &Command) -> Result<Vec<u8>> {
     let manual = concat!("Kindling ", env!("CARGO_PKG_VERSION"));
     let body = command.clone().after_help(None::<&str>).after_long_help(None::<&str>);
     let man = clap_mangen::Man::new(body).title(title).section("1").source(manual).manual("Kindling");
-    // Without a date: pages must not differ between builds or runs.
+    // No date, so that the pages do not differ between builds or runs.
     man.date("").render(&mut page).context("writing a manual page")?;
     let notes = command.get_after_long_help().or_else(|| command.get_after_help());
     let notes = notes.map(ToString::to_string).unwrap_or_default();
@@ -57,7 +57,7 @@ fn render_page(command: &Command) -> Result<Vec<u8>> {
     Ok(page)
 }
 
-/// Renders the text at the end of a help text: exit codes and examples.
+/// Renders the exit codes and examples at the end of a help text.
 fn render_notes(notes: &str) -> String {
     let (exit_codes, examples) = notes.split_once(examples::HEADING).unwrap_or((notes, ""));
     let mut page = String::new();
@@ -70,7 +70,7 @@ fn render_notes(notes: &str) -> String {
     page
 }
 
-/// Escapes text for roff. Lines that begin with a period or an apostrophe would be commands.
+/// Escapes text for roff, which treats lines that begin with a period or an apostrophe as commands.
 fn escape(text: &str) -> String {
     let lines = text.lines().map(|line| {
         let line = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");

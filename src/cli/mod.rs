@@ -1,7 +1,8 @@
-//! The command line. Each command has a module with its name.
+//! The command line. Each command is a module of the same name.
 //!
-//! The `iso`, `pxe` and `dev` commands that `coreos-installer` also has take the same options, read the same files and
-//! print the same output. If it is run under that name, the program uses it in its messages.
+//! The `iso`, `pxe` and `dev` commands that also exist in `coreos-installer` are compatible with it: they take the same
+//! options, read the same files and print the same output. If the program runs under the name `coreos-installer`,
+//! messages contain that name.
 
 mod auth;
 mod boot_test;
@@ -108,13 +109,13 @@ enum Command {
     Dev(dev::Command),
 }
 
-/// Runs the command that the arguments name, and returns its exit code:
+/// Runs the command in the arguments, and returns the exit code:
 ///
 /// * 0: success
 /// * 1: failure, or findings of `iso diff`, `iso verify`, `ignition validate`, `ignition merge`, `network check`,
 ///   `doctor` and `boot-test`
 /// * 2: wrong usage, or failure of `iso diff`
-/// * 3: `discovery create`, `plan` or `apply` has written all files but cannot print its summary
+/// * 3: `discovery create`, `plan` or `apply` wrote all files but could not print its summary
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let (cli, is_json) = match parse_arguments(&arguments) {
@@ -137,7 +138,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Returns the definition of the command line, with the program name under which it runs.
+/// Returns the definition of the command line. The program name depends on the first argument.
 fn command_definition(arguments: &[OsString]) -> clap::Command {
     let called = arguments.first().and_then(|path| Path::new(path).file_name());
     let command = match called {
@@ -159,7 +160,7 @@ fn parse_arguments(arguments: &[OsString]) -> Result<(Cli, bool), clap::Error> {
     Ok((Cli::from_arg_matches(&matches)?, has_json_option(&matches)))
 }
 
-/// Returns `true` if the command that runs has the option `--json`, and it is set.
+/// Returns `true` if the subcommand has a `--json` option that is set.
 fn has_json_option(matches: &ArgMatches) -> bool {
     match matches.subcommand() {
         Some((_, matches)) => has_json_option(matches),
@@ -216,18 +217,18 @@ fn error_message(error: &anyhow::Error) -> String {
             text.push_str(cause);
         }
     }
-    // A server may have written a part of the text.
+    // The text may contain control characters from a server.
     text.replace(|it: char| it.is_control() && it != '\n' && it != '\t', "\u{fffd}")
 }
 
-/// Returns the text of an error and of its causes. Omits a cause that the text before it already contains.
+/// Returns the texts of an error and of its causes. Omits a cause if the previous text ends with it.
 fn error_lines(error: &anyhow::Error) -> Vec<String> {
     let mut lines: Vec<String> = error.chain().map(cause_with_advice).collect();
     lines.dedup_by(|next, before| before.ends_with(next.as_str()));
     lines
 }
 
-/// Formats an error with the command that helps. Libraries do not know about commands.
+/// Formats an error. Adds the command that resolves it, because errors of libraries do not mention commands.
 fn cause_with_advice(error: &(dyn std::error::Error + 'static)) -> String {
     match error.downcast_ref() {
         Some(isogen::Error::Customized { .. }) => format!("{error} Reset it with `iso reset` and try again."),

@@ -1,4 +1,4 @@
-//! Output of commands: over the image, to a new file, or to stdout.
+//! The output of commands: in-place edits, new files, stdout and stderr.
 
 use std::fmt;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -12,7 +12,7 @@ use isogen::{BaseImage, Edits, Error, KargsError, Plan, Source};
 
 use super::created_files::require_absent;
 
-/// What image-editing commands share: the image, and where the result goes.
+/// The common arguments of commands that edit an image: the image and the destination of the result.
 #[derive(Debug, Args)]
 pub(super) struct EditOptions {
     /// Write ISO to a new output file
@@ -43,7 +43,7 @@ enum EditTarget {
 }
 
 impl EditOptions {
-    /// Opens the image, and checks that the result can be written.
+    /// Opens the image for reading, or also for writing and locked if the result replaces it.
     pub(super) fn open_image(&self) -> Result<EditSession> {
         let iso = self.input.as_str();
         let (source, target) = match self.output.as_deref() {
@@ -64,7 +64,7 @@ impl EditOptions {
     }
 }
 
-/// Prevents concurrent in-place edits of one image. The lock is held until the process ends.
+/// Locks an image against concurrent in-place edits. The lock is held as long as the file is open.
 fn lock_image(file: &File, name: &str) -> Result<()> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => bail!("{name} is being edited by another process"),
@@ -79,7 +79,7 @@ impl EditSession {
         self.image.source().name()
     }
 
-    /// Writes the edited image.
+    /// Writes the edited image to the destination.
     pub(super) fn write_edited(self, edits: &Edits) -> Result<()> {
         let plan = match self.grow {
             true => self.image.plan(edits)?,
@@ -89,7 +89,7 @@ impl EditSession {
             EditTarget::InPlace(file) => {
                 match plan.write_in_place(&file, self.image.require_ignition_area()?.extent) {
                     Err(error @ Error::NotInPlace { .. }) => bail!("{error}; name a new file with -o"),
-                    written => written?,
+                    result => result?,
                 }
             }
             EditTarget::File(path) => {
@@ -102,7 +102,7 @@ impl EditSession {
     }
 }
 
-/// Adds the option that helps if a change does not fit.
+/// Suggests `--grow` if the error is that a change does not fit.
 fn error_with_advice(error: Error) -> anyhow::Error {
     match error {
         Error::ArchiveTooLarge { .. } | Error::Kargs { reason: KargsError::TooLarge { .. }, .. } => {
@@ -143,14 +143,14 @@ pub(super) fn print_bytes(bytes: &[u8]) -> Result<()> {
     stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(stdout_error)
 }
 
-/// Adds context to an error of stdout.
+/// Adds context to an error of a write to stdout. A closed stdout gets the context [`StdoutClosed`].
 pub(super) fn stdout_error(error: io::Error) -> anyhow::Error {
     let is_closed = error.kind() == io::ErrorKind::BrokenPipe;
     let error = anyhow::Error::new(error);
     if is_closed { error.context(StdoutClosed) } else { error.context("writing to stdout") }
 }
 
-/// The context of an error of stdout that its reader has closed. Such an error ends a command, but is not a failure.
+/// The context of a write error if the reader has closed stdout. The error ends the command, but is not a failure.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("stdout is closed")]
 pub(super) struct StdoutClosed;
@@ -168,8 +168,8 @@ pub(super) fn print_path(path: &Path) -> Result<()> {
     }
 }
 
-/// Text output, written line by line with `writeln!`. Content from images and other files may contain control
-/// characters: they are escaped, so that they neither reach the terminal nor start a line.
+/// Text output, written line by line with `writeln!`. Escapes the control characters that content from images and other
+/// files may contain, so that they neither control the terminal nor start a new line.
 #[derive(Debug, Default)]
 pub(super) struct EscapedLines(String);
 
@@ -179,7 +179,6 @@ impl EscapedLines {
     }
 }
 
-/// Escapes control characters.
 pub(super) fn escape_controls(text: &str) -> String {
     let mut escaped = String::new();
     for character in text.chars() {
@@ -198,7 +197,7 @@ impl fmt::Write for EscapedLines {
         Ok(())
     }
 
-    /// `writeln!` calls this with a whole line. Only its final line feed is not escaped.
+    /// Called by `writeln!` with a whole line. Escapes all control characters except the final line feed.
     fn write_fmt(&mut self, line: fmt::Arguments<'_>) -> fmt::Result {
         let line = line.to_string();
         let (line, end) = line.strip_suffix('\n').map_or((line.as_str(), ""), |line| (line, "\n"));
@@ -217,20 +216,20 @@ pub(super) fn print_json(value: &impl serde::Serialize) -> Result<()> {
     print_line(serde_json::to_string_pretty(value).context("writing JSON")?)
 }
 
-/// A JSON list that is printed while its items arrive, one per line.
+/// A JSON list. Each item is printed on its own line when it arrives.
 #[derive(Debug, Default)]
 pub(super) struct JsonListOutput {
-    is_begun: bool,
+    has_items: bool,
     failure: Option<anyhow::Error>,
 }
 
 impl JsonListOutput {
-    /// Prints an item. Breaks if stdout cannot be written.
+    /// Prints an item. Returns `Break` if stdout cannot be written.
     pub(super) fn push(&mut self, item: &serde_json::Value) -> ControlFlow<()> {
-        let start = if self.is_begun { ",\n" } else { "[\n" };
+        let start = if self.has_items { ",\n" } else { "[\n" };
         match print_bytes(format!("{start}{item}").as_bytes()) {
             Ok(()) => {
-                self.is_begun = true;
+                self.has_items = true;
                 ControlFlow::Continue(())
             }
             Err(error) => {
@@ -240,18 +239,18 @@ impl JsonListOutput {
         }
     }
 
-    /// Prints the end of the list. `result` is the result of the source of items.
+    /// Prints the end of the list, unless the source of the items failed with an error in `result`.
     pub(super) fn finish(self, result: Result<()>) -> Result<()> {
         match (result, self.failure) {
             (_, Some(failure)) => Err(failure),
-            (Err(error), None) if self.is_begun => Err(error.context(IncompleteOutput)),
+            (Err(error), None) if self.has_items => Err(error.context(IncompleteOutput)),
             (Err(error), None) => Err(error),
-            (Ok(()), None) => print_line(if self.is_begun { "\n]" } else { "[]" }),
+            (Ok(()), None) => print_line(if self.has_items { "\n]" } else { "[]" }),
         }
     }
 }
 
-/// The context of an error after a part of the output was printed.
+/// The context of an error that occurred after a part of a JSON list was printed.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the printed list is incomplete")]
 pub(super) struct IncompleteOutput;

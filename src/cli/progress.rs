@@ -1,9 +1,8 @@
-//! All progress bars of the command line, and the log lines that replace them if stderr is not a terminal.
+//! The progress bars of all commands, and the log lines that replace them if stderr is not a terminal.
 //!
-//! * [`StderrScreen::show_progress`] shows the base images of a library that are being downloaded or hashed (`serve`,
-//!   `discovery create` and `plan`).
-//! * [`file_bar`] shows one file that is being written (`discovery create` and `apply`).
-//! * [`status_line`] shows a text that changes (`simulate`).
+//! * [`StderrScreen::show_progress`] shows downloads and checks of base images (`serve`, `discovery create`, `plan`).
+//! * [`file_bar`] shows how much of a file is written (`discovery create` and `apply`).
+//! * [`status_line`] shows a changing text (`simulate`).
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
@@ -14,43 +13,43 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::images::library::{BaseImageState, ImageState, Library};
 
-/// A line is logged for each tenth of an image,
+/// Without a terminal, a line is logged for each tenth of an image.
 const TENTHS: u64 = 10;
-/// and after this time without a line.
+/// Maximum time between two log lines about an image.
 const LONGEST_SILENCE: Duration = Duration::from_secs(30);
 
-/// All bars of the process. They are hidden if stderr is not a terminal.
+/// All progress bars of the process.
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
-/// Calls a function that writes to the terminal, while no bar is drawn.
+/// Hides the progress bars while `write` writes to the terminal.
 pub(in crate::cli) fn without_bars<T>(write: impl FnOnce() -> T) -> T {
     BARS.suspend(write)
 }
 
 /// Removes all bars from the terminal.
 pub(in crate::cli) fn clear_bars() {
-    // Bars that cannot be removed are not an error of the command.
+    // An error here must not make the command fail.
     let _ = BARS.clear();
 }
 
-/// The standard error. Lines that are written to it do not disturb the progress bars.
+/// Standard error, shared by progress bars and log lines. The bars are hidden while a line is written.
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct StderrScreen {
     shows_bars: bool,
 }
 
 impl StderrScreen {
-    /// With progress bars if stderr is a terminal.
+    /// Shows progress bars if stderr is a terminal.
     pub(in crate::cli) fn with_bars() -> Self {
         Self { shows_bars: io::stderr().is_terminal() }
     }
 
-    /// Without progress bars.
+    /// Shows log lines instead of progress bars.
     pub(in crate::cli) fn without_bars() -> Self {
         Self { shows_bars: false }
     }
 
-    /// Shows the progress of a library's images until the task is aborted.
+    /// Shows the progress of a library's images. Ends only if the task is aborted.
     pub(in crate::cli) async fn show_progress(self, library: Library) {
         let mut changes = library.state_changes();
         let mut lines = ProgressLog::default();
@@ -62,7 +61,7 @@ impl StderrScreen {
                     None => lines.log_if_due(&image, Instant::now()),
                 }
             }
-            // Without a change, the timeout repeats the state.
+            // Also continue after a timeout, to log that the image still makes no progress.
             if let Ok(Err(_)) = tokio::time::timeout(LONGEST_SILENCE, changes.changed()).await {
                 return;
             }
@@ -80,7 +79,7 @@ impl Write for StderrScreen {
     }
 }
 
-/// Returns the bar for a file of `len` bytes that is being written. It is hidden if stderr is not a terminal.
+/// Returns a progress bar for writing a file of `len` bytes. It is hidden if stderr is not a terminal.
 pub(in crate::cli) fn file_bar(len: u64) -> ProgressBar {
     if io::stderr().is_terminal() {
         let template = "{bar:30} {bytes}/{total_bytes}, {binary_bytes_per_sec}";
@@ -90,7 +89,7 @@ pub(in crate::cli) fn file_bar(len: u64) -> ProgressBar {
     }
 }
 
-/// Returns a line whose message a command changes. It is hidden if stderr is not a terminal.
+/// Returns a status line with the elapsed time and a message. It is hidden if stderr is not a terminal.
 pub(in crate::cli) fn status_line() -> ProgressBar {
     if io::stderr().is_terminal() {
         BARS.add(with_template(ProgressBar::new_spinner(), "{elapsed_precise} {wide_msg}"))
@@ -99,7 +98,7 @@ pub(in crate::cli) fn status_line() -> ProgressBar {
     }
 }
 
-/// Keeps the default style if the template is invalid.
+/// Sets the style of a bar. Keeps the default style if the template is invalid.
 fn with_template(bar: ProgressBar, template: &str) -> ProgressBar {
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),
@@ -107,7 +106,7 @@ fn with_template(bar: ProgressBar, template: &str) -> ProgressBar {
     }
 }
 
-/// Returns the operation on an image, with its done and total bytes.
+/// Returns a word for the operation on an image, the number of processed bytes and the total number of bytes.
 fn operation_progress(state: &BaseImageState) -> Option<(&'static str, u64, u64)> {
     match *state {
         BaseImageState::Downloading { have, total: Some(total) } => Some(("downloaded", have, total)),
@@ -116,7 +115,7 @@ fn operation_progress(state: &BaseImageState) -> Option<(&'static str, u64, u64)
     }
 }
 
-/// The last line of each image.
+/// The last logged progress of each image.
 #[derive(Debug, Default)]
 struct ProgressLog(BTreeMap<String, ReportedProgress>);
 
@@ -135,7 +134,7 @@ impl ProgressLog {
         }
     }
 
-    /// Returns the progress to log, if a line is due.
+    /// Returns the progress to log, or `None` if no line is due.
     fn due_progress(&mut self, image: &ImageState, now: Instant) -> Option<(&'static str, u64, u64)> {
         let Some((work, have, total)) = operation_progress(&image.state) else {
             self.0.remove(&image.name);
@@ -153,17 +152,17 @@ impl ProgressLog {
         }
         let is_first = last_report.is_none();
         self.0.insert(image.name.clone(), ReportedProgress { work, tenth, at: now });
-        // Only progress is logged here, not the first state.
+        // The start of an operation is logged elsewhere.
         (!is_first).then_some((work, have, total))
     }
 }
 
-/// Returns how many of `parts` equal parts of `total` are done.
+/// Divides `total` into `parts` equal parts, and returns the number of complete parts in `have`.
 fn parts_done(have: u64, total: u64, parts: u64) -> u64 {
     have.min(total).saturating_mul(parts).checked_div(total).unwrap_or(parts)
 }
 
-/// One progress bar for each image with an operation in progress.
+/// The progress bars of all images with an operation in progress.
 #[derive(Debug, Default)]
 struct ProgressBars(BTreeMap<String, ProgressBar>);
 

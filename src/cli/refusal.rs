@@ -1,4 +1,4 @@
-//! Inputs that are refused because of findings.
+//! Refusals of inputs because of findings.
 
 use ignition::report::Severity;
 
@@ -6,7 +6,7 @@ use super::grouped_findings::report_lines;
 use super::output::print_message;
 use discovery::{DiscoveryFinding, DiscoveryReport, FindingKind};
 
-/// Adds the options of this program that resolve findings.
+/// Adds the options that resolve findings to their messages. The library does not know the options.
 pub(super) fn with_remedies(findings: DiscoveryReport) -> DiscoveryReport {
     let with_remedy = |finding: DiscoveryFinding| {
         let remedy = match finding.kind {
@@ -20,7 +20,7 @@ pub(super) fn with_remedies(findings: DiscoveryReport) -> DiscoveryReport {
     findings.into_iter().map(with_remedy).collect()
 }
 
-/// The error of refused inputs. With `--json`, its findings are printed as JSON.
+/// The error for refused inputs. With `--json`, the findings are part of the JSON output.
 #[derive(Debug, thiserror::Error)]
 #[error("{summary}")]
 pub(super) struct RefusedInputs {
@@ -29,8 +29,8 @@ pub(super) struct RefusedInputs {
 }
 
 impl RefusedInputs {
-    /// Prints the findings and returns the error. `consequence` names what was not done. If `strict`, warnings count as
-    /// errors.
+    /// Prints the findings and returns the error. `consequence` is the end of the error message, such as "nothing was
+    /// written". If `strict` is `true`, warnings count as errors.
     pub(super) fn print_and_refuse(findings: DiscoveryReport, strict: bool, consequence: &str) -> Self {
         print_message(report_lines(&findings));
         let errors = findings.count(Severity::Error);

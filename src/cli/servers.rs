@@ -1,4 +1,4 @@
-//! Options of the servers that base images are downloaded from.
+//! Options for the servers that provide base images.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::inventory::Secret;
 
 #[derive(Debug, Args)]
 pub(super) struct ServerOptions {
-    /// File with CA certificates, in PEM, to trust for base image downloads in addition to those of the system
+    /// File with CA certificates, in PEM, to trust for base image downloads in addition to the system's certificates
     #[arg(long, env = "OS_IMAGE_DOWNLOAD_TRUSTED_CA_FILE", value_name = "FILE")]
     image_ca_file: Option<PathBuf>,
     /// Skip TLS verification when downloading base images (insecure). Has no effect together with --image-ca-file
@@ -61,7 +61,7 @@ impl ServerOptions {
     }
 }
 
-/// Parses an object of strings. An error contains the position but no value, because the values are credentials.
+/// Parses a JSON object of strings. An error contains the position but no value, because the values are credentials.
 fn parse_text_map(name: &str, json: Option<&Secret>) -> Result<BTreeMap<String, String>> {
     let Some(json) = json else { return Ok(BTreeMap::new()) };
     let texts = serde_json::from_str(json.reveal());

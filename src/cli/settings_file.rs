@@ -1,7 +1,7 @@
 //! The settings file of `kindling serve`. Variables override it, and the command line overrides variables.
 //!
-//! The file is TOML. Its keys are the names of options. Its values are strings, numbers, booleans, or lists for options
-//! that take several values.
+//! The file is in TOML. The keys are the names of options. The values are strings, numbers, booleans, or lists for
+//! options that accept several values.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use toml::{Table, Value};
 const COMMAND: &str = super::serve::NAME;
 /// The option that names the file.
 const OPTION: &str = "config";
-/// Largest file that is read. A file with all options has a few kilobytes.
+/// Maximum length of the file. A file with all options is a few kilobytes long.
 const MAX_LEN: u64 = 1 << 20;
 
-/// Sets the values of the settings file, if one is named, as defaults of the command's options.
+/// Makes the values in the settings file the defaults of the command's options. Does nothing without a settings file.
 pub(super) fn apply_as_defaults(command: Command, arguments: &[OsString]) -> Result<Command, clap::Error> {
     let Some(path) = settings_file_path(&command, arguments) else { return Ok(command) };
     let mut table = read_table(&path).map_err(|why| file_error(&path, &why))?;
@@ -52,14 +52,14 @@ fn unknown_key_message(name: &str, command: &Command) -> String {
     format!("`{name}` is not an option of `kindling serve`{question}")
 }
 
-/// Returns the settings file, if it sets the option.
+/// Returns the path of the settings file if the file sets the option.
 pub(super) fn file_that_sets(command: &Command, arguments: &[OsString], option: &Arg) -> Option<PathBuf> {
     let path = settings_file_path(command, arguments)?;
     let table = read_table(&path).ok()?;
     table.contains_key(option.get_long()?).then_some(path)
 }
 
-/// Returns the file that the arguments or the environment name. Ignores errors in other arguments.
+/// Returns the path of the settings file from the arguments or the environment. Ignores errors in other arguments.
 fn settings_file_path(command: &Command, arguments: &[OsString]) -> Option<PathBuf> {
     if arguments.get(1).is_none_or(|name| name != COMMAND) {
         return None;
@@ -77,7 +77,7 @@ fn read_table(path: &Path) -> Result<Table, String> {
     text.parse().map_err(|error| toml_error(&text, &error))
 }
 
-/// Describes a syntax error without the line of the file, which may contain a password.
+/// Describes a syntax error. Omits the text of the line, which may contain a password.
 fn toml_error(text: &str, error: &toml::de::Error) -> String {
     let start = error.span().map(|span| span.start).and_then(|start| text.get(..start));
     let place = start.map(|before| {
@@ -87,7 +87,7 @@ fn toml_error(text: &str, error: &toml::de::Error) -> String {
     format!("not valid TOML{}: {}", place.unwrap_or_default(), error.message())
 }
 
-/// Returns the values as they would be written on the command line.
+/// Converts a TOML value to the texts that the command line would contain.
 fn argument_texts(value: &Value) -> Option<Vec<String>> {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),

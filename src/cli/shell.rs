@@ -1,10 +1,10 @@
-//! Text that a user can paste into a shell: quoted paths, and the name by which the shell finds this program.
+//! Text for commands that a user can paste into a shell: quoted paths, and the name or path of this program.
 
 use std::ffi::OsStr;
 use std::path::Path;
 use std::{env, fs};
 
-/// The name of the program in the search path.
+/// The file name of the program.
 const NAME: &str = "kindling";
 
 /// Returns a path quoted for a shell.
@@ -18,8 +18,8 @@ pub(super) fn shell_quoted(path: &Path) -> String {
     }
 }
 
-/// Returns the command that runs this program from the current directory: its name if the search path finds it under
-/// that name, otherwise its path.
+/// Returns the command that runs this program from the current directory. This is `kindling` if the shell finds this
+/// program under that name in the search path, and otherwise a path.
 pub(super) fn program_command() -> String {
     let Ok(program) = env::current_exe() else { return NAME.to_owned() };
     let search_path = env::var_os("PATH").unwrap_or_default();
@@ -36,7 +36,7 @@ fn command_for(program: &Path, search_path: &OsStr, directory: Option<&Path>) ->
         return NAME.to_owned();
     }
     match directory.and_then(|directory| program.strip_prefix(directory).ok()) {
-        // Without a slash, a shell would look in the search path.
+        // Without a slash, a shell would search for the program in the search path.
         Some(relative) if relative.components().count() == 1 => shell_quoted(&Path::new(".").join(relative)),
         Some(relative) => shell_quoted(relative),
         None => shell_quoted(program),
@@ -58,7 +58,7 @@ mod tests {
         fs::write(&program, "").unwrap();
         let path = env::join_paths([&empty, &bin]).unwrap();
         assert_eq!(command_for(&program, &path, Some(&root)), "kindling");
-        // Another program of that name comes first.
+        // Another program with the same name comes first in the search path.
         fs::write(empty.join("kindling"), "").unwrap();
         assert_eq!(command_for(&program, &path, Some(&root)), "bin/kindling");
     }

@@ -1,4 +1,4 @@
-//! `kindling simulate`: simulated hosts against any server.
+//! `kindling simulate`: runs simulated hosts against any server with the API of the Assisted Installer.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -28,9 +28,9 @@ use crate::simulation::{
     Explanation, Simulation, SimulationError, SimulationOptions, SimulationReport, explain, read_profile,
 };
 
-/// The most hosts of one process.
+/// Maximum number of hosts in one process.
 const MAX_HOSTS: i64 = 100_000;
-/// Maximum time to read hosts and clusters for `--explain`. Signals no longer end the command then.
+/// Maximum time to read hosts and clusters for `--explain`. Signals do not end the command during this time.
 const EXPLANATION_TIME: Duration = Duration::from_secs(30);
 
 const EXIT_CODES: &str = "Exit code: 0 the simulation ran until --duration was over or a signal ended it, 1 the server \
@@ -38,9 +38,9 @@ const EXIT_CODES: &str = "Exit code: 0 the simulation ran until --duration was o
 
 /// Simulate hosts that register, poll and reply, against any server
 ///
-/// Each host runs the agent's protocol: it registers in the infra-env, polls for steps, and replies with reports that
-/// are computed from a description of its hardware. Equal seeds make equal hosts. The server may be Kindling or an
-/// Assisted Service. Installations are not simulated yet.
+/// Each host runs the agent's protocol: it registers in the infra-env, polls for steps, and replies with reports
+/// computed from a description of its hardware. Equal seeds make equal hosts. The server may be Kindling or an Assisted
+/// Service. Installations are not simulated yet.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(super) struct Simulate {
@@ -52,7 +52,7 @@ pub(super) struct Simulate {
     /// Infra-env in which hosts register
     #[arg(long, value_name = "ID", value_parser = parse_id::<InfraEnvId>)]
     infra_env: InfraEnvId,
-    /// Number of hosts [default: those of the profile]
+    /// Number of hosts [default: the number in the profile]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=MAX_HOSTS))]
     hosts: Option<u32>,
     /// Description of the hosts and their network: a YAML or JSON file, or sno, compact, standard or bench-small
@@ -68,7 +68,7 @@ pub(super) struct Simulate {
     /// Pause between the polls of a host [default: the pause that the server asks for]
     #[arg(long, value_name = "DURATION", value_parser = parse_interval)]
     poll_interval: Option<Duration>,
-    /// Hosts that start in one second
+    /// Maximum number of hosts to start per second
     #[arg(
         long,
         value_name = "NUMBER",
@@ -76,7 +76,7 @@ pub(super) struct Simulate {
         value_parser = clap::value_parser!(u32).range(1..=10_000)
     )]
     start_rate: u32,
-    /// The most concurrent requests and connections
+    /// Maximum number of concurrent requests and connections
     #[arg(long, value_name = "NUMBER", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
     connections: u16,
     /// End after this time [default: run until a signal]
@@ -85,7 +85,7 @@ pub(super) struct Simulate {
     /// Token of the infra-env, from `kindling auth token --infra-env`
     #[arg(long, env = "PULL_SECRET_TOKEN", value_name = "TOKEN", value_parser = parse_secret)]
     token: Option<Secret>,
-    /// Container image of the agent [default: the one that the server is configured with]
+    /// Container image of the agent [default: the image that the server is configured with]
     #[arg(long, value_name = "IMAGE")]
     agent_version: Option<String>,
     /// Print a line of JSON at each report and at the end
@@ -124,7 +124,7 @@ impl FaultOption {
         Ok(Self { fault, hosts })
     }
 
-    /// Splits a fault from the number of its hosts, which is 1 if absent. The fault of a step contains a `=` itself.
+    /// Splits a fault from the number of hosts, which defaults to 1. The name of a step's fault also contains a `=`.
     fn split_number(text: &str) -> (&str, &str) {
         let earlier = usize::from(text.starts_with("step:"));
         let Some((end, sign)) = text.match_indices('=').nth(earlier) else { return (text, "1") };
@@ -132,7 +132,7 @@ impl FaultOption {
         (name, number.strip_prefix(sign).unwrap_or(number))
     }
 
-    /// Returns the number of faulty ones of all hosts. A part of them is at least one host.
+    /// Returns the number of faulty hosts out of `hosts`. A percentage results in at least one host.
     fn count(self, hosts: u32) -> u32 {
         match self.hosts {
             FaultyHosts::Number(number) => number,
@@ -226,16 +226,15 @@ fn wait_for_end(duration: Option<Duration>) -> Result<impl Future<Output = ()>> 
     })
 }
 
-/// Where reports go.
+/// The destination of reports.
 enum ReportOutput {
     /// A line on a terminal, and text at the end.
     Terminal(ProgressBar),
-    /// Lines of JSON. A task writes them, because hosts must not wait for the reader of the output. If it is slow, a new
-    /// report replaces one that was not written yet.
+    /// Lines of JSON. A separate task writes them, because hosts must not wait for a slow reader of the output. A new
+    /// report replaces a report that is not written yet.
     Json { lines: watch::Sender<ReportLine>, writer: JoinHandle<Result<()>> },
 }
 
-/// A line of JSON.
 #[derive(Clone, Debug, Serialize)]
 struct ReportLine {
     event: &'static str,
@@ -245,7 +244,7 @@ struct ReportLine {
     explanation: Option<EndExplanation>,
 }
 
-/// The explanation at the end, or the error that prevented it. It does not change the exit code.
+/// The explanation that `--explain` prints, or the error that prevented it. It does not change the exit code.
 #[derive(Clone, Debug, Serialize)]
 enum EndExplanation {
     #[serde(rename = "explanation")]
@@ -290,7 +289,7 @@ impl ReportOutput {
         Self::Json { lines, writer: tokio::spawn(write_lines(unwritten)) }
     }
 
-    /// Waits until no more reports can be written.
+    /// Waits until the writer of JSON has ended. On a terminal, waits forever.
     async fn closed(&self) {
         match self {
             Self::Terminal(_) => std::future::pending().await,
@@ -338,7 +337,7 @@ impl ReportLine {
     }
 }
 
-/// Writes the newest line again and again, until there are no more.
+/// Writes the newest line after each change, until the sender is dropped.
 async fn write_lines(mut lines: watch::Receiver<ReportLine>) -> Result<()> {
     while lines.changed().await.is_ok() {
         let line = serde_json::to_string(&*lines.borrow_and_update()).context("writing JSON")?;

@@ -1,8 +1,8 @@
-//! Tables of text.
+//! Text tables with aligned columns.
 
 use super::output::escape_controls;
 
-/// Space between two columns.
+/// The text between two columns.
 const GAP: &str = "  ";
 
 /// A table with aligned columns. Control characters in cells are escaped.

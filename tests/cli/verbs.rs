@@ -481,13 +481,13 @@ fn inspect_compares_boot_files_with_the_base() {
     assert!(text.contains("Layout:        original\n"), "{text}");
     let text = scratch.run_kindling("iso inspect --base image.iso new.iso").expect_text();
     assert!(text.contains("new: the kernel arguments are longer than their areas\n"), "{text}");
-    assert!(text.contains("identical to those of image.iso\n"), "{text}");
+    assert!(text.contains("identical to image.iso\n"), "{text}");
     let kernel = scratch.run_kindling("iso inspect --json new.iso").expect_text();
     let kernel: Value = serde_json::from_str(&kernel).unwrap();
     assert!(kernel["boot_files"].as_array().unwrap().iter().any(|it| it["path"] == "images/pxeboot/vmlinuz"));
     scratch.write("other.iso", &fixture(Architecture::Aarch64, Era::E2024_12).bytes);
     let text = scratch.run_kindling("iso inspect --base other.iso new.iso").expect_text();
-    assert!(text.contains("Boot files:    different from those of other.iso: "), "{text}");
+    assert!(text.contains("Boot files:    different from other.iso: "), "{text}");
 }
 
 /// Images without a minimal description, and URLs that do not fit into a described image.

@@ -107,7 +107,7 @@ impl BaseOptions {
         Ok(())
     }
 
-    /// Returns a catalogue entry for an image at a URL. The version, and so the file name, contains a digest of the URL.
+    /// Returns a catalogue entry for the image at a URL. The version and the file name contain a digest of the URL.
     fn os_image_for_url(&self, url: &str, cpu_architecture: CpuArchitecture) -> OsImage {
         let digest = Sha256::digest(url);
         let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();

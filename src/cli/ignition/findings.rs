@@ -1,4 +1,4 @@
-//! Output of findings as text or JSON, and the exit code that depends on them.
+//! The output of findings as text or JSON, and the exit code that results from them.
 
 use std::process::ExitCode;
 
@@ -7,11 +7,11 @@ use clap::Args;
 use ignition::report::{ConfigReport, Severity};
 use serde::Serialize;
 
-/// The help text for exit codes of commands that report findings.
+/// The help text about the exit codes of commands that report findings.
 pub(super) const EXIT_CODES: &str = "Exit code: 0 no errors (with --strict, no warnings either), 1 errors, or the \
     config cannot be read, 2 wrong usage.";
 
-/// What commands that report findings share.
+/// The common options of commands that report findings.
 #[derive(Debug, Args)]
 pub(super) struct FindingOptions {
     /// Fail on warnings too
@@ -22,7 +22,7 @@ pub(super) struct FindingOptions {
     json: bool,
 }
 
-/// The findings in one file.
+/// A file and the findings about it.
 #[derive(Debug, Serialize)]
 pub(super) struct FileReport {
     pub(super) file: String,
@@ -30,7 +30,7 @@ pub(super) struct FileReport {
 }
 
 impl FindingOptions {
-    /// Returns whether the findings make the command fail.
+    /// Returns `true` if the command fails because of the findings.
     pub(super) fn is_failure(&self, reports: &[FileReport]) -> bool {
         let fails =
             |report: &ConfigReport| report.is_fatal() || self.strict && report.count(Severity::Warning) > 0;
@@ -41,8 +41,8 @@ impl FindingOptions {
         if self.is_failure(reports) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }
 
-    /// Returns the reports as text or JSON. A text without findings is empty. Findings quote configs, so control
-    /// characters are escaped for the terminal.
+    /// Formats the reports as text or JSON. The text is empty if there are no findings. Findings quote configs, so the
+    /// text escapes control characters for the terminal.
     pub(super) fn to_text(&self, reports: &[FileReport]) -> Result<String> {
         if self.json {
             return Ok(serde_json::to_string_pretty(reports).context("writing JSON")? + "\n");

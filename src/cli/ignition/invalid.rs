@@ -1,4 +1,4 @@
-//! Input that image commands embed although it is not a valid Ignition config, as `coreos-installer` does.
+//! Warnings about invalid Ignition configs. Like `coreos-installer`, the image commands embed an invalid config anyway.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use ignition::report::Severity;
 
 use crate::cli::output::EscapedLines;
 
-/// Most errors of one config that are listed.
+/// Maximum number of errors to list for one config.
 const MAX_LISTED: usize = 8;
 
-/// Returns the errors of a config, one per line, with the name of its file.
+/// Returns the errors of a config, each as a line with the name of the file.
 pub(in crate::cli) fn config_errors(name: &str, config: &[u8]) -> Vec<String> {
     if config.trim_ascii().is_empty() {
         return vec![format!("{name}: error: the file is empty")];
@@ -28,7 +28,7 @@ pub(in crate::cli) fn config_errors(name: &str, config: &[u8]) -> Vec<String> {
     errors
 }
 
-/// Prints a warning to stderr if a config is not valid.
+/// Prints a warning to stderr if a config is invalid.
 pub(in crate::cli) fn warn_if_invalid(name: &str, config: &[u8]) -> Result<()> {
     let errors = config_errors(name, config);
     if errors.is_empty() {

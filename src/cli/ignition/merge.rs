@@ -40,11 +40,11 @@ pub(in crate::cli) struct Merge {
     children: Vec<String>,
 }
 
-/// The name of the result in messages.
+/// The name of the merged config in messages.
 const MERGED: &str = "merged";
 
 impl Merge {
-    /// Prints findings to stderr. If a finding is an error, no result is written.
+    /// Merges the configs and prints findings to stderr. Writes no result if the findings make the command fail.
     pub(super) fn run(self) -> Result<ExitCode> {
         let paths: Vec<String> = std::iter::once(&self.parent).chain(&self.children).cloned().collect();
         let (mut reports, documents) = read_configs(NamedText::read_all(&paths)?);
@@ -70,7 +70,7 @@ impl Merge {
     }
 }
 
-/// Reads and validates configs. A text that is not a config has a report but no document.
+/// Parses and validates configs. An invalid text results in a report without a config.
 fn read_configs(texts: Vec<NamedText>) -> (Vec<FileReport>, Vec<Config>) {
     let mut documents = Vec::new();
     let read = |text: NamedText| {
@@ -89,8 +89,8 @@ fn read_configs(texts: Vec<NamedText>) -> (Vec<FileReport>, Vec<Config>) {
     (texts.into_iter().map(read).collect(), documents)
 }
 
-/// Returns the findings about the result that none of its parts has. They have no line numbers, because the result is
-/// not in a file.
+/// Returns the errors in the merged config, and the other findings that are not already reported for one of its parts.
+/// The findings have no line numbers, because the merged config is not in a file.
 fn new_findings(result: &Config, parts: &[FileReport]) -> ConfigReport {
     let part_messages: HashSet<&str> = parts
         .iter()

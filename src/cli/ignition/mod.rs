@@ -1,4 +1,4 @@
-//! `kindling ignition`: Ignition configs without an image.
+//! `kindling ignition`: checks, merges and shows Ignition configs outside of images.
 
 mod findings;
 pub(super) mod invalid;

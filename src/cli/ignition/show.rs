@@ -22,7 +22,7 @@ pub(in crate::cli) struct Show {
     config: String,
 }
 
-/// A config with its summary, for JSON output.
+/// The JSON output.
 #[derive(Serialize)]
 struct ConfigView<'a> {
     summary: ConfigSummary,
@@ -43,8 +43,8 @@ impl Show {
     }
 }
 
-/// Formats the summary, an empty line and the config. Names in the summary may contain control characters, which are
-/// escaped. The config is JSON, which has none except line breaks.
+/// Formats the summary, an empty line and the config. Escapes control characters in the names of the summary. JSON text
+/// contains no control characters except line breaks.
 fn to_text(file: &str, summary: &ConfigSummary, parsed: &ParsedConfig) -> Result<String> {
     let mut out = String::new();
     let ConfigSummary { version, merges, files, directories, links, units, users, removed_users, .. } =

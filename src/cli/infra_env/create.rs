@@ -1,4 +1,4 @@
-//! `kindling infra-env create`.
+//! `kindling infra-env create`: registers an infra-env in a service.
 
 use std::io::{self, IsTerminal};
 
@@ -85,7 +85,7 @@ impl Create {
         self.connection.call(|builder| builder, register)
     }
 
-    /// Prints the id, and on a terminal what to do next.
+    /// Prints the id. On a terminal, also prints the next commands to run.
     fn print_created(&self, created: &InfraEnv) -> Result<()> {
         print_line(created.id)?;
         if io::stderr().is_terminal() {
@@ -96,7 +96,7 @@ impl Create {
         Ok(())
     }
 
-    /// Returns the values of the options that only this command has.
+    /// Returns a draft with the options that only this command has.
     fn own_draft(&self) -> Result<Draft> {
         let architecture = self.arch.map(|arch| arch.to_string());
         Ok(Draft {

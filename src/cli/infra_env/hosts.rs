@@ -1,4 +1,4 @@
-//! `kindling infra-env hosts`.
+//! `kindling infra-env hosts`: lists the hosts of an infra-env.
 
 use std::ops::ControlFlow;
 
@@ -24,7 +24,7 @@ pub(in crate::cli) struct Hosts {
     connection: UserConnectionOptions,
 }
 
-/// The columns of a host. Its reports, tens of kilobytes, are not kept.
+/// The columns of a host. Does not keep the reports of the host, which take tens of kilobytes.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct HostRow {
@@ -37,7 +37,7 @@ struct HostRow {
 }
 
 impl HostRow {
-    /// Returns the role. If the service chooses it, also the role that it suggests.
+    /// Formats the role. Adds the suggested role if the user did not choose one.
     fn role_text(&self) -> String {
         let role = self.role.as_deref().unwrap_or_default();
         match self.suggested_role.as_deref() {

@@ -1,4 +1,4 @@
-//! `kindling infra-env list`.
+//! `kindling infra-env list`: lists the infra-envs of a service.
 
 use std::ops::ControlFlow;
 
@@ -22,7 +22,6 @@ pub(in crate::cli) struct List {
     connection: UserConnectionOptions,
 }
 
-/// The columns of an infra-env.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct InfraEnvRow {

@@ -1,4 +1,4 @@
-//! `kindling infra-env`: the infra-envs of a service, and their hosts.
+//! `kindling infra-env`: creates and shows the infra-envs of a service, and lists their hosts.
 
 mod create;
 mod hosts;
@@ -44,12 +44,12 @@ impl Command {
     }
 }
 
-/// Allows time for a list of hundreds of megabytes, and for a reader that pauses.
+/// Raises the timeout, because a list may be hundreds of megabytes long, and the reader of stdout may pause.
 fn allow_long_lists(builder: ApiClientBuilder) -> ApiClientBuilder {
     builder.timeout(Duration::from_secs(600))
 }
 
-/// Returns the id of an infra-env from an argument, which is the id or a name.
+/// Returns the id of the infra-env that an argument names by id or by name.
 async fn find_infra_env(client: &ApiClient, argument: &str) -> Result<InfraEnvId> {
     if let Ok(id) = parse_id::<InfraEnvId>(argument) {
         return Ok(id);

@@ -1,4 +1,4 @@
-//! `kindling infra-env show`.
+//! `kindling infra-env show`: shows an infra-env and the findings about it.
 
 use std::fmt::Write;
 
@@ -39,7 +39,7 @@ impl Show {
         print_bytes(report_text(&infra_env, preflight.as_ref())?.as_bytes())
     }
 
-    /// Returns the infra-env and its findings, or no findings if the service does not check infra-envs.
+    /// Returns the infra-env and the findings about it. The findings are `None` if the service cannot check infra-envs.
     fn read<T: DeserializeOwned, P: DeserializeOwned>(&self) -> Result<(T, Option<P>)> {
         self.connection.call(
             |builder| builder,
@@ -51,8 +51,8 @@ impl Show {
     }
 }
 
-/// Returns the findings, if the service has them: the Assisted Service does not have this operation. If Kindling cannot
-/// check the infra-env, its reason is a warning, because everything else can be shown.
+/// Returns the findings about an infra-env, or `None` if the service has no such operation, like the Assisted Service.
+/// If Kindling refuses the check, prints a warning and returns `None`, so that the rest is still shown.
 async fn check_infra_env<P: DeserializeOwned>(
     client: &ApiClient,
     id: InfraEnvId,
@@ -160,7 +160,7 @@ fn write_findings(out: &mut EscapedLines, preflight: Option<&Preflight>) -> Resu
     )?;
     for finding in findings {
         let text = |key: &str| finding.get(key).and_then(Value::as_str).unwrap_or_default();
-        // The API counts hosts from 0, messages count them from 1.
+        // The API numbers hosts from 0, messages from 1.
         let host = finding.get("host").and_then(Value::as_u64);
         let host = host.map(|host| format!("host {}: ", host.saturating_add(1)));
         let place = [text("path"), text("pointer")].concat();

@@ -1,4 +1,4 @@
-//! `kindling iso customize`.
+//! `kindling iso customize`: adds configs, network settings and kernel arguments to an image.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -57,8 +57,8 @@ impl Customize {
     }
 }
 
-/// Returns whether an image contains a config, network files or kernel arguments other than the defaults. Other members
-/// of its archive do not count.
+/// Returns `true` if an image contains a config, network files, or kernel arguments other than the defaults. Ignores
+/// other members of the archive in the Ignition area.
 fn is_customized(image: &BaseImage) -> Result<bool> {
     let archive = image.archive()?;
     if archive.get(IGNITION_CONFIG).is_some() || archive.network_files().next().is_some() {

@@ -1,4 +1,4 @@
-//! `kindling iso extract`: extracts artifacts of an image.
+//! `kindling iso extract`: extracts boot files or a minimal ISO from an image.
 
 use std::path::PathBuf;
 
@@ -95,7 +95,7 @@ impl MinimalIso {
             Ok(file)
         });
         let rootfs = rootfs.transpose()?;
-        // The output is opened before the work, so that an existing file fails early. It gets its name at the end.
+        // Create the output before the work, to fail early if the file exists. It gets its name at the end.
         let output = (!to_stdout)
             .then(|| create_file("OUTPUT_ISO", self.output.as_ref(), FileAccess::Private))
             .transpose()?;

@@ -1,4 +1,4 @@
-//! `kindling iso ignition`: the Ignition config in an image.
+//! `kindling iso ignition`: embeds, shows or removes the Ignition config in an image.
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
@@ -55,7 +55,7 @@ impl Embed {
     }
 }
 
-/// The former spelling of [`Embed`].
+/// The deprecated form of [`Embed`].
 #[derive(Debug, Args)]
 pub(in crate::cli) struct DeprecatedEmbed {
     /// Ignition config to embed [default: stdin]

@@ -1,4 +1,4 @@
-//! `kindling iso inspect`: prints everything known about an image.
+//! `kindling iso inspect`: shows the layout and content of an image.
 
 use std::fmt::Write;
 
@@ -25,16 +25,16 @@ pub(in crate::cli) struct Inspect {
     input: String,
 }
 
-/// The inspection of an image, with a summary of its Ignition config.
+/// The JSON output: the inspection of an image, and a summary of its Ignition config.
 #[derive(Serialize)]
 struct InspectReport {
     #[serde(flatten)]
     image: Inspection,
     ignition: Option<ConfigSummary>,
     ignition_error: Option<String>,
-    /// The URL to which machines register, without secrets.
+    /// The URL of the service in which machines register, without secrets.
     service_url: Option<String>,
-    /// The boot files that differ from those of `--base`, or are in one image only.
+    /// Paths of boot files that differ between this image and `--base`, or exist in only one of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     boot_files_differing: Option<Vec<String>>,
     #[serde(skip)]
@@ -60,7 +60,7 @@ impl Inspect {
     }
 }
 
-/// Returns the paths of boot files that differ or are in one image only.
+/// Returns the paths of boot files that differ, or that exist in only one image.
 fn differing_boot_files(base: &[BootFileSummary], image: &[BootFileSummary]) -> Vec<String> {
     let only = |one: &[BootFileSummary], other: &[BootFileSummary]| -> Vec<String> {
         one.iter().filter(|file| !other.contains(file)).map(|file| file.path.clone()).collect()
@@ -156,9 +156,9 @@ fn write_boot_files(out: &mut EscapedLines, report: &InspectReport) -> Result<()
         None => writeln!(out, "Boot files:    {}, by SHA-256", report.image.boot_files.len())?,
         Some(paths) if paths.is_empty() => {
             let count = report.image.boot_files.len();
-            writeln!(out, "Boot files:    {count}, identical to those of {base}")?;
+            writeln!(out, "Boot files:    {count}, identical to {base}")?;
         }
-        Some(paths) => writeln!(out, "Boot files:    different from those of {base}: {}", paths.join(" "))?,
+        Some(paths) => writeln!(out, "Boot files:    different from {base}: {}", paths.join(" "))?,
     }
     for file in &report.image.boot_files {
         writeln!(out, "  {}  {}", file.sha256, file.path)?;

@@ -1,4 +1,4 @@
-//! `kindling iso kargs`: the kernel arguments of an image.
+//! `kindling iso kargs`: shows or edits the kernel arguments of an image.
 
 use anyhow::Result;
 use clap::{Args, Subcommand};

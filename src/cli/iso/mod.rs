@@ -1,4 +1,4 @@
-//! `kindling iso`: reads and edits live ISO images.
+//! `kindling iso`: inspects and edits live ISO images.
 
 mod customize;
 mod diff;
@@ -52,7 +52,7 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// Returns the exit code of a failure. Like diff(1) and cmp(1), `diff` uses 1 for a difference.
+    /// Returns the exit code of a failure. For `diff`, it is 2, because 1 means a difference, as in diff(1) and cmp(1).
     pub(super) fn failure_exit_code(&self) -> ExitCode {
         if matches!(self, Self::Diff(_)) { ExitCode::from(diff::TROUBLE) } else { ExitCode::FAILURE }
     }
@@ -76,7 +76,7 @@ impl Command {
     }
 }
 
-/// Prints that a command has another name now.
+/// Prints a warning about the old name of an `iso ignition` command.
 fn warn_deprecated(name: &str) -> Result<()> {
     eprintln!("`iso {name}` is deprecated; use `iso ignition {name}`. Continuing.");
     Ok(())

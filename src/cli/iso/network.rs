@@ -1,4 +1,4 @@
-//! `kindling iso network`: the network settings in an image.
+//! `kindling iso network`: embeds, extracts or removes the network settings in an image.
 
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};

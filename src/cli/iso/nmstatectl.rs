@@ -1,4 +1,4 @@
-//! `kindling iso extract nmstatectl`: extracts the program that static networks need, as an archive to append to an
+//! `kindling iso extract nmstatectl`: extracts `nmstatectl`, which static networks need, as an archive to append to an
 //! initrd.
 
 use anyhow::Result;
@@ -26,7 +26,7 @@ impl Nmstatectl {
             refuse_terminal()?;
         }
         let source = Source::open(&self.input)?;
-        // The output is opened before the work, so that an existing file fails early. It gets its name at the end.
+        // Create the output before the work, to fail early if the file exists. It gets its name at the end.
         let output = (!to_stdout)
             .then(|| create_file("--output", self.output.as_ref(), FileAccess::Shared))
             .transpose()?;
@@ -42,7 +42,7 @@ impl Nmstatectl {
     }
 }
 
-/// Magic bytes of a rootfs.img, which is an archive. An ISO image has its system area at this offset.
+/// Magic bytes of a rootfs.img, which is a cpio archive. An ISO image begins with its system area instead.
 const ARCHIVE: &[u8] = b"070701";
 
 fn pack_nmstatectl(source: Source) -> Result<(isogen::PackedArchive, std::sync::Arc<Source>)> {

@@ -1,4 +1,4 @@
-//! `kindling iso reset`: restores the published image.
+//! `kindling iso reset`: removes all customizations from an image.
 
 use anyhow::Result;
 use clap::Args;
@@ -13,7 +13,7 @@ pub(in crate::cli) struct Reset {
 }
 
 impl Reset {
-    /// Does not read the content of the Ignition area, because the command also repairs invalid content.
+    /// Does not parse the Ignition area, because the command also repairs images with invalid content.
     pub(super) fn run(self) -> Result<()> {
         let editing = self.edit.open_image()?;
         let edits = Edits::new().archive(PackedArchive::default());

@@ -1,4 +1,4 @@
-//! `kindling iso verify`: checks an image.
+//! `kindling iso verify`: checks an image for errors, and against a plan file.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -47,7 +47,7 @@ impl Verify {
     }
 }
 
-/// Checks the embedded Ignition config. An area that cannot be read is reported by the check of the Ignition area.
+/// Checks the embedded Ignition config. Ignores an unreadable Ignition area, which another check reports.
 fn check_config(image: &BaseImage) -> CheckOutcome {
     if image.ignition_area().is_none() {
         return CheckOutcome::Absent;
@@ -60,7 +60,7 @@ fn check_config(image: &BaseImage) -> CheckOutcome {
     if errors.is_empty() { CheckOutcome::Ok } else { CheckOutcome::Wrong(errors) }
 }
 
-/// Checks whether an image is the result of a plan file.
+/// Checks that an image is the result of a plan file.
 fn check_against_plan(image: &BaseImage, plan: &PlanFile) -> Result<ImageCheck> {
     let source = image.source();
     let actual = ImageIdentity { size: source.len(), sha256: source.digest()? };

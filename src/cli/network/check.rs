@@ -1,4 +1,4 @@
-//! `kindling network check`: checks the networks of hosts.
+//! `kindling network check`: checks the static networks of hosts.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -33,7 +33,7 @@ pub(in crate::cli) struct Check {
     files: Vec<String>,
 }
 
-/// The result as JSON.
+/// The JSON output.
 #[derive(Serialize)]
 struct CheckSummary {
     hosts: usize,
@@ -42,7 +42,7 @@ struct CheckSummary {
     findings: Vec<LocatedFinding>,
 }
 
-/// A finding with its file. A finding about a manifest that is not the network of a host has no rule and no host.
+/// A finding with its file. `rule` and `host` are absent if the finding is about a manifest and not about a network.
 #[derive(Serialize)]
 struct LocatedFinding {
     severity: Severity,

@@ -1,4 +1,4 @@
-//! `kindling network keyfiles`: translates nmstate to keyfiles.
+//! `kindling network keyfiles`: translates nmstate to `NetworkManager` keyfiles.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,8 +20,8 @@ use discovery::manifests::HostFiles;
 pub(in crate::cli) struct Keyfiles {
     /// Write new files to a directory instead of stdout
     ///
-    /// The keyfiles of a single host are written to the directory itself. Those of several hosts are written to its
-    /// subdirectories host0, host1 and so on, in the order of the hosts.
+    /// The keyfiles of a single host are written to the directory itself. If there are several hosts, the keyfiles are
+    /// written to the subdirectories host0, host1 and so on, in the order of the hosts.
     #[arg(short, long, value_name = "dir")]
     output: Option<PathBuf>,
     /// Print JSON
@@ -46,7 +46,7 @@ struct KeyfileText {
 }
 
 impl Keyfiles {
-    /// Writes files only after the networks of all hosts are translated.
+    /// Translates the networks of all hosts before the first file is written.
     pub(super) fn run(self) -> Result<ExitCode> {
         let HostFiles { hosts, findings, .. } = read_hosts(&self.files)?;
         if findings.is_fatal() {
@@ -84,7 +84,7 @@ fn write_keyfiles(hosts: &[HostKeyfiles], directory: &Path) -> Result<()> {
     print_paths(&write_private("--output", files)?)
 }
 
-/// Returns all files, each after a comment with the name of its host and its own name.
+/// Returns the contents of all files. A comment before each file contains the names of the host and the file.
 fn to_text(hosts: &[HostKeyfiles]) -> String {
     let files = hosts.iter().flat_map(|host| host.keyfiles.iter().map(move |file| (host, file)));
     let text = |(host, file): (&HostKeyfiles, &KeyfileText)| {

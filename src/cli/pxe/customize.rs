@@ -1,4 +1,5 @@
-//! `kindling pxe customize`, and the options that it shares with `iso customize`.
+//! `kindling pxe customize`: adds configs and network settings to a live initrd. Also contains the options that
+//! `iso customize` shares.
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -50,7 +51,7 @@ pub(in crate::cli) struct CustomizeOptions {
     network_keyfile: Vec<String>,
     /// Nmstate file for live & dest
     ///
-    /// Keyfiles are generated from the nmstate document, and apply as those of --network-keyfile.
+    /// Keyfiles are generated from the nmstate document, and apply like the keyfiles of --network-keyfile.
     #[arg(long, value_name = "path")]
     network_nmstate: Vec<String>,
     /// Ignition PEM CA bundle for live & dest
@@ -82,7 +83,7 @@ pub(in crate::cli) struct CustomizeOptions {
 }
 
 impl CustomizeOptions {
-    /// Returns what the options need of an image. The caller checks it before it reads the files that the options name.
+    /// Returns the features that the image must have. The caller checks them before it reads the files in the options.
     pub(in crate::cli) fn required_features(&self) -> RequiredFeatures {
         let options = Customization {
             dest_device: self.dest_device.clone(),
@@ -130,7 +131,7 @@ pub(in crate::cli) struct Customize {
     input: String,
 }
 
-/// Kernel arguments that an ISO image contains, and that the user must add to a PXE configuration.
+/// A notice about kernel arguments that an ISO image contains, but a PXE configuration must set.
 const PXE_KARGS_NOTICE: &str =
     "PXE configuration must include kernel arguments:\n\tignition.firstboot ignition.platform.id=metal";
 /// The file that marks a live initrd.
@@ -164,7 +165,7 @@ impl Customize {
     }
 }
 
-/// Checks that an initrd is a live initrd and not customised. Returns its features.
+/// Returns the features of a live initrd. Returns an error if it is not a live initrd or is already customised.
 fn check_initrd(initrd: &Plan, name: &str) -> Result<Features> {
     let is_relevant = |member: &str| {
         [LIVE_INITRD, Features::INITRD_PATH, IGNITION_CONFIG].contains(&member)

@@ -1,4 +1,4 @@
-//! `kindling pxe ignition`: Ignition configs as separate initrd images.
+//! `kindling pxe ignition`: wraps an Ignition config in a separate initrd image, or unwraps it.
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};

@@ -1,4 +1,4 @@
-//! `kindling pxe`: initrd images for network boots.
+//! `kindling pxe`: customizes the initrd images of network boots.
 
 mod customize;
 mod ignition;

@@ -1,4 +1,4 @@
-//! `kindling pxe network`: network settings as separate initrd images.
+//! `kindling pxe network`: wraps network settings in a separate initrd image, or unwraps them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,7 @@ impl Unwrap {
     }
 }
 
-/// Reads keyfiles. The keys are their file names.
+/// Reads keyfiles into a map with their file names as keys.
 pub(in crate::cli) fn read_keyfiles(paths: &[String]) -> Result<BTreeMap<String, Vec<u8>>> {
     let mut keyfiles = BTreeMap::new();
     for file in input::read_files(paths)? {
@@ -78,7 +78,7 @@ pub(in crate::cli) fn read_keyfiles(paths: &[String]) -> Result<BTreeMap<String,
     Ok(keyfiles)
 }
 
-/// Where extracted network files go.
+/// The option for the destination of extracted network files.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ExtractionTarget {
     /// Extract to directory instead of stdout
