@@ -90,8 +90,8 @@ impl ResolvedAddresses {
         self.addresses.iter().copied().find(|address| !address.ip().to_canonical().is_loopback())
     }
 
-    /// Listens on all addresses. With port 0, all of them use the same free port. Skips addresses that this machine does
-    /// not have, such as `::1` without IPv6. Returns an error if no address remains.
+    /// Listens on all addresses. With port 0, all of them use the same free port. Skips addresses that this machine
+    /// does not have, such as `::1` without IPv6. Returns an error if no address remains.
     pub(super) async fn bind(&self) -> Result<Vec<Listener>> {
         /// With port 0: the free port of the first address may be in use at the second one.
         const MAX_ATTEMPTS: usize = 8;

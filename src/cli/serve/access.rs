@@ -1,4 +1,4 @@
-//! Options of authentication and access.
+//! The options for authentication and for protection against DNS rebinding.
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
@@ -23,7 +23,7 @@ pub(super) struct AccessOptions {
     /// a name. The hosts of the base URLs and loopback names are always allowed. [default: none on loopback; any IP
     /// address with --allow-open-access]
     ///
-    /// A request with another Host header is answered with 421. This prevents DNS rebinding: pages of other sites,
+    /// A request with another Host header gets a 421 response. This prevents DNS rebinding: pages of other sites,
     /// whose names resolve to the address of this service, cannot read the API. Images are served under any name.
     #[arg(long, env = "KINDLING_ALLOWED_HOSTS", value_name = "HOSTS", value_delimiter = ',', value_parser = parse_host)]
     allowed_hosts: Vec<String>,
@@ -37,18 +37,18 @@ enum AuthType {
     None,
     /// Tokens signed with the key pair of this service
     Local,
-    /// A policy of the Assisted Service that Kindling does not support. Parsed because a process that serves only
-    /// images ignores the policy, and may share the Assisted Service's environment
+    /// A policy of the Assisted Service that Kindling does not support. It is accepted here, because a process that
+    /// serves only images ignores the policy and may share the environment of an Assisted Service
     #[value(hide = true)]
     Rhsso,
-    /// Another such policy
+    /// Another policy of the Assisted Service, accepted for the same reason
     #[value(hide = true)]
     AgentInstallerLocal,
 }
 
 impl AccessOptions {
-    /// Returns the hosts that requests may name, and logs how to allow more. `is_open` is true if other machines can
-    /// reach the service.
+    /// Returns the accepted values of the Host header, and logs how to allow more. `is_open` is `true` if other
+    /// machines can reach the service.
     pub(super) fn allowed_hosts(&self, is_open: bool) -> AllowedHosts {
         tracing::info!(
             "API requests that name other hosts or origins are refused: --allowed-hosts (KINDLING_ALLOWED_HOSTS) and \
@@ -68,7 +68,7 @@ impl AccessOptions {
         }
     }
 
-    /// Refuses a key without a policy, and warns about options that the policy ignores.
+    /// Returns an error if a key is set without a policy. Logs a warning about options that the policy ignores.
     fn check_combination(&self) -> Result<()> {
         match (self.auth_type, self.keys.source()) {
             (None, Some(key)) => bail!(
@@ -87,7 +87,8 @@ impl AccessOptions {
         Ok(())
     }
 
-    /// Returns the policy. `open` is an address that other machines can reach.
+    /// Returns the authentication policy. `open` is an address that other machines can reach, if there is one. Returns
+    /// an error if such a service has no authentication and the user has not confirmed that.
     pub(super) fn policy(&self, open: Option<&ListenAddr>) -> Result<Policy> {
         self.check_combination()?;
         match (self.auth_type, open) {

@@ -1,4 +1,4 @@
-//! Options of the URLs at which machines and browsers reach the service.
+//! The options for the URLs at which machines and browsers reach the service.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -33,7 +33,7 @@ pub(super) struct AddressOptions {
 }
 
 impl AddressOptions {
-    /// Returns the settings of a service with these listeners.
+    /// Returns default settings with the base URLs of the service. `listeners` provide the default URL.
     pub(super) fn settings(&self, listeners: &[Listener]) -> Result<Settings> {
         let service = SERVICE.base_url(self.service_base_url.as_deref(), listeners)?;
         let images = match self.image_service_base_url.as_deref() {
@@ -57,13 +57,13 @@ impl AddressOptions {
         self.allowed_domains.clone()
     }
 
-    /// Returns the URL under which machines reach the images of a service that serves only images.
+    /// Returns the base URL of the images, for a process that serves only images.
     pub(super) fn images_url(&self, listeners: &[Listener]) -> Result<HttpUrl> {
         IMAGES.base_url(self.image_service_base_url.as_deref(), listeners)
     }
 }
 
-/// The names of a base URL's setting.
+/// The names of the variable and the option that set a base URL.
 struct BaseUrlSetting {
     variable: &'static str,
     option: &'static str,
@@ -74,10 +74,11 @@ const IMAGES: BaseUrlSetting =
     BaseUrlSetting { variable: "IMAGE_SERVICE_BASE_URL", option: "--image-service-base-url" };
 
 impl BaseUrlSetting {
-    /// Returns the base URL: the value of the option, or the URL of the first listener. Warns if machines cannot reach it.
+    /// Returns the base URL: the value of the option, or else the URL of the first listener. Logs a warning if machines
+    /// cannot reach the URL.
     fn base_url(&self, value: Option<&str>, listeners: &[Listener]) -> Result<HttpUrl> {
-        // Listeners with TLS come first. If both kinds exist, those without TLS serve only what machines need before they
-        // can use TLS.
+        // TLS listeners come first. If there are also listeners without TLS, those serve only the files that machines
+        // need before they can use TLS.
         let own = listeners.iter().find_map(Listener::url);
         let text = value.or(own.as_deref()).unwrap_or("http://localhost");
         let url = HttpUrl::parse(self.variable, text)?;
@@ -96,7 +97,7 @@ impl BaseUrlSetting {
     }
 }
 
-/// Returns the rest of the warning about a base URL that machines cannot reach.
+/// Returns the end of the warning about a base URL that machines cannot reach.
 fn advice(listeners: &[Listener]) -> String {
     if listeners.iter().all(|listener| listener.addr().is_local()) {
         return "; without a proxy in front of it, the service must also listen on an address that machines reach: \
@@ -113,7 +114,8 @@ fn advice(listeners: &[Listener]) -> String {
 }
 
 /// Returns the address from which this machine reaches other networks, if a listener on the unspecified address
-/// `listening` has it. Sends no packet: the addresses of RFC 5737 and RFC 3849 only select a route.
+/// `listening` accepts connections to it. Sends no packets: the documentation addresses of RFC 5737 and RFC 3849 only
+/// select a route.
 fn own_address(listening: IpAddr) -> Option<IpAddr> {
     // Other machines usually cannot reach the address of a container.
     if ["/.dockerenv", "/run/.containerenv"].iter().any(|file| Path::new(file).exists()) {

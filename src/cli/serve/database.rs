@@ -1,4 +1,4 @@
-//! Options of the database and of uploaded files.
+//! The options for the database and for the storage of uploaded files.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::inventory::files::FileStore;
 use crate::inventory::store::SqlStore;
 use crate::inventory::{Secret, Settings};
 
-/// The options of directories, for messages.
+/// The options that set directories, for messages.
 pub(super) const DATA_DIR: &str = "--data-dir (KINDLING_DATA_DIR)";
 const FILES: &str = "--files (KINDLING_FILES)";
 
@@ -69,8 +69,8 @@ pub(super) struct DatabaseOptions {
         value_parser = duration::parse_duration
     )]
     deleted_unregistered_after: Duration,
-    /// How long images that were served before stay available while the PostgreSQL database or the external inventory
-    /// cannot be used
+    /// How long previously served images stay available while the PostgreSQL database or the external inventory is not
+    /// available
     #[arg(
         long,
         env = "KINDLING_DATABASE_OUTAGE_GRACE",
@@ -115,7 +115,7 @@ pub(in crate::cli) fn parse_secret(text: &str) -> Result<Secret, std::convert::I
     Ok(Secret::new(text))
 }
 
-/// Parses a URL that must not be empty. The store checks it.
+/// Parses the URL of a database. Rejects only an empty text; the store validates the rest.
 fn parse_database_url(text: &str) -> Result<Secret, String> {
     match text {
         "" => Err("expected postgres://USER:PASSWORD@HOST:PORT/NAME or sqlite:PATH".to_owned()),
@@ -124,7 +124,7 @@ fn parse_database_url(text: &str) -> Result<Secret, String> {
 }
 
 impl DatabaseOptions {
-    /// Returns the directory of everything that has no separate option.
+    /// Returns the data directory, for files without a separate option.
     pub(super) fn data_dir(&self) -> &std::path::Path {
         &self.data_dir
     }
@@ -136,7 +136,7 @@ impl DatabaseOptions {
             );
         }
         if let Some(file) = &self.db_sslrootcert {
-            // The driver would report a missing file as an unreachable database.
+            // Check that the file exists, because the driver would report an unreachable database instead.
             std::fs::metadata(file)
                 .with_context(|| format!("reading {} (DB_SSLROOTCERT)", file.display()))?;
         }
@@ -152,7 +152,7 @@ impl DatabaseOptions {
         settings.database_outage_grace = self.database_outage_grace;
     }
 
-    /// Returns how long known images are served without a database.
+    /// Returns the time for which previously served images stay available without a database.
     pub(super) fn outage_grace(&self) -> Duration {
         self.database_outage_grace
     }
@@ -185,7 +185,7 @@ impl DatabaseOptions {
             }
             url.push('@');
         }
-        // Brackets separate the colons of an IPv6 address from the port.
+        // An IPv6 address in a URL needs brackets.
         let host = if host.contains(':') { format!("[{host}]") } else { escape_url_part(host) };
         url.push_str(&format!("{host}:{}/", self.db_port));
         url.push_str(&escape_url_part(self.db_name.as_deref().unwrap_or_default()));
@@ -197,10 +197,10 @@ impl DatabaseOptions {
         Some(Secret::new(url))
     }
 
-    /// Returns the query parameters of the URL.
+    /// Returns the query parameters of the database URL.
     fn url_parameters(&self) -> Vec<String> {
         let mut parameters = Vec::new();
-        // TLS verifies the host of this parameter. The host in the URL would include the brackets.
+        // TLS compares the certificate with this parameter. The host in the URL has brackets, which would not match.
         if let Some(host) = self.db_host.as_deref().filter(|host| host.contains(':')) {
             parameters.push(format!("host={}", escape_url_part(host)));
         }
@@ -214,7 +214,7 @@ impl DatabaseOptions {
     }
 }
 
-/// Escapes a text for any part of a URL.
+/// Percent-encodes a text for any part of a URL.
 fn escape_url_part(text: &str) -> String {
     utf8_percent_encode(text, NOT_UNRESERVED).to_string()
 }

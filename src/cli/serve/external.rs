@@ -1,4 +1,4 @@
-//! Options of an external inventory.
+//! The options for an external inventory. With one, this process serves only images.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ pub(super) struct ExternalOptions {
     /// Scheme for --assisted-service-host
     #[arg(long, env = "ASSISTED_SERVICE_SCHEME", value_name = "SCHEME", value_enum, default_value_t)]
     assisted_service_scheme: UrlScheme,
-    /// File with CA certificates, in PEM, to trust for the inventory in addition to those of the system; HTTPS_CA_FILE
-    /// is read as well
+    /// File with CA certificates, in PEM, to trust for the inventory in addition to the system's certificates;
+    /// HTTPS_CA_FILE is read as well
     #[arg(long, env = "ASSISTED_SERVICE_API_TRUSTED_CA_FILE", value_name = "FILE")]
     inventory_ca_file: Option<PathBuf>,
 }
@@ -40,7 +40,7 @@ enum UrlScheme {
 }
 
 impl ExternalOptions {
-    /// Returns the external inventory, if one is configured.
+    /// Returns a client of the external inventory, or `None` if no inventory is configured.
     pub(super) fn image_inputs(&self, outage_grace: Duration) -> Result<Option<Arc<dyn ImageInputs>>> {
         let Some(url) = self.inventory_url()? else { return Ok(None) };
         tracing::info!(inventory = ?url, "serving only images, for an external inventory");

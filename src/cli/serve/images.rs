@@ -1,4 +1,4 @@
-//! Options of the base images.
+//! The options for the library of base images, and for how images are served.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) struct ImageOptions {
     /// Copy image bytes instead of using splice. Uses more CPU, but never blocks programs that write to base images
     #[arg(long, env = "KINDLING_COPY_IMAGES")]
     copy_images: bool,
-    /// Answer range requests for recently requested images without the HTTP library. Uses less CPU; the responses are
+    /// Serve range requests for recently requested images without the HTTP library. Uses less CPU; the responses are
     /// the same as with `off`
     #[arg(long, env = "KINDLING_FAST_PATH", value_name = "SWITCH", value_enum, default_value_t)]
     fast_path: OnByDefault,
@@ -46,7 +46,7 @@ pub(super) struct ImageOptions {
     prune_images: bool,
 }
 
-/// The option of the directory, for messages.
+/// The option that sets the directory, for messages.
 const IMAGES_DIR: &str = "--images-dir (KINDLING_IMAGES_DIR)";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -57,7 +57,7 @@ enum FetchTiming {
     AtStart,
 }
 
-/// An option that is on unless the user turns it off.
+/// The value of a switch that is on by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum OnByDefault {
     #[default]
@@ -65,7 +65,7 @@ enum OnByDefault {
     Off,
 }
 
-/// An example for messages about missing base images.
+/// An example of a command line with a base image, for messages.
 const EXAMPLE: &str = r#"--os-images '[{"openshift_version": "4.20", "cpu_architecture": "x86_64", "version": "9.6.20251023-0", "url": "file:///srv/rhcos-live.iso"}]'"#;
 
 impl ImageOptions {
@@ -84,13 +84,13 @@ impl ImageOptions {
         })
     }
 
-    /// Lets the inventory refuse images that the library would not download.
+    /// Makes the inventory refuse to add images that the library would not download.
     pub(super) fn apply_to_settings(&self, settings: &mut Settings) {
         let servers = self.added_from();
         settings.added_image_rule = AddedImageRule::new(move |url| servers.check_url(url));
     }
 
-    /// Opens the image library, and returns the server of an inventory's images.
+    /// Opens the image library, and returns the image server of this process's inventory.
     pub(super) async fn open_server(&self, inventory: &Inventory, data_dir: &Path) -> Result<ImageServer> {
         let images = inventory.catalogue().os_images().to_vec();
         let added = inventory.added_images().await?;

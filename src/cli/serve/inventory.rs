@@ -1,4 +1,4 @@
-//! Options of the inventory.
+//! The options for the inventory: defaults of infra-envs and clusters, agents, and validations.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use crate::inventory::catalogue::{ImageType, Version};
 use crate::inventory::id::InfraEnvId;
 use crate::inventory::{ClusterNetworks, HostLimits, Settings};
 
-/// Largest file of certificates that is read. An Ignition config can hold that many.
+/// Maximum length of the certificate file. The content of this file becomes a part of Ignition configs.
 const MAX_CERTIFICATES: u64 = 256 << 10;
 
 /// Returns the default of `--min-version-for-nmstate-service`, without the patch number.
@@ -181,7 +181,7 @@ pub(super) struct AgentOptions {
         value_parser = duration::parse_duration
     )]
     host_max_disconnection_time: Duration,
-    /// How often silent hosts are looked for
+    /// Interval at which to look for disconnected hosts
     #[arg(
         long,
         env = "HOST_MONITOR_INTERVAL",
@@ -285,7 +285,7 @@ impl AgentOptions {
     }
 }
 
-/// Returns the types of steps in a list. Unknown names are ignored, as in the Assisted Installer, with a warning.
+/// Parses a list of step types. Like the Assisted Installer, ignores unknown names and logs a warning.
 fn disabled_steps(names: &[String]) -> BTreeSet<StepType> {
     let mut steps = BTreeSet::new();
     for name in names.iter().map(|name| name.trim()).filter(|name| !name.is_empty()) {
@@ -306,14 +306,15 @@ pub(super) struct ValidationOptions {
     /// Ids of cluster validations to switch off, separated by commas
     #[arg(long, env = "DISABLED_CLUSTER_VALIDATIONS", value_name = "IDS", default_value = "", hide_default_value = true, value_parser = parse_disabled::<ClusterValidationId>)]
     disabled_cluster_validations: DisabledValidations,
-    /// Hardware that hosts need, by OpenShift version and role, as JSON [default: that of the Assisted Installer]
+    /// Hardware that hosts need, by OpenShift version and role, as JSON [default: the
+    /// requirements of the Assisted Installer]
     #[arg(long, env = "HW_VALIDATOR_REQUIREMENTS", value_name = "JSON", value_parser = parse_requirements)]
     hw_validator_requirements: Option<HardwareRequirements>,
     /// Product names of data processing units, which need a smaller disk as workers, separated by commas [default:
     /// BlueField SoC]
     #[arg(long, env = "EDGE_WORKERS_PRODUCT_NAMES", value_name = "NAMES")]
     edge_workers_product_names: Option<String>,
-    /// Suggest a role for each host whose user chose none
+    /// Suggest a role for each host unless the user chose one
     #[arg(
         long,
         env = "ENABLE_AUTO_ASSIGN",

@@ -1,4 +1,4 @@
-//! Options of the controllers of custom resources.
+//! The options for the controllers of custom resources.
 
 use std::path::PathBuf;
 
@@ -56,7 +56,7 @@ pub(super) struct KubeOptions {
     webhooks: WebhookOptions,
 }
 
-/// Parses the name of a namespace. An empty name would mean all namespaces.
+/// Parses the name of a namespace. Rejects an empty name, which would stand for all namespaces.
 fn parse_namespace(name: &str) -> Result<String, String> {
     let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     match !name.is_empty() && name.len() <= 63 && name.chars().all(is_allowed) {
@@ -66,11 +66,11 @@ fn parse_namespace(name: &str) -> Result<String, String> {
 }
 
 impl KubeOptions {
-    /// Checks the options that need no request.
+    /// Checks all options that can be checked without a request to the Kubernetes API.
     ///
     /// # Errors
     ///
-    /// Returns an error that names the contradictory options or the unusable file.
+    /// Returns an error that contains the contradictory options or the path of an unusable file.
     pub(super) fn check(&self) -> Result<()> {
         self.webhooks.check(self.kube_api)
     }
@@ -79,7 +79,7 @@ impl KubeOptions {
     ///
     /// # Errors
     ///
-    /// Returns an error if the access to the Kubernetes API is not configured. It need not respond yet.
+    /// Returns an error if the access to the Kubernetes API is not configured. The API may still be unavailable.
     pub(super) async fn operator(&self, inventory: &Inventory) -> Result<Option<Operator>> {
         if !self.kube_api {
             return Ok(None);
@@ -116,13 +116,13 @@ impl KubeOptions {
                 "cannot find the Kubernetes API: set --kubeconfig (KUBECONFIG), or run in a pod with a service account",
             )?,
         };
-        // The queues of the controllers decide when to try again.
+        // The controllers retry failed requests themselves.
         config.default_retry = false;
         Ok(config)
     }
 }
 
-/// Runs the operator until `serve` completes, and waits until it has given up its lease.
+/// Runs the operator until `serve` completes. Then waits until the operator has released its lease.
 pub(super) async fn with_operator(
     operator: Option<Operator>,
     serve: impl Future<Output = Result<()>>,
@@ -130,7 +130,7 @@ pub(super) async fn with_operator(
     let Some(operator) = operator else { return serve.await };
     let (end, ended) = oneshot::channel::<()>();
     let running = tokio::spawn(operator.run(async {
-        // The sender is dropped to end the operator.
+        // Completes when the sender is dropped.
         let _ = ended.await;
     }));
     let served = serve.await;

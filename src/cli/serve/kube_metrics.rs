@@ -1,4 +1,4 @@
-//! The controllers of custom resources in the metrics and the health of the server.
+//! Exports the state of the controllers of custom resources in the server's metrics and health response.
 
 use std::fmt;
 
@@ -11,19 +11,19 @@ use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::http::{App, ControllerHealth, Controllers, encode_durations};
 
-/// Shows the controllers of an operator in the metrics and the health of a server.
+/// Adds the controllers of an operator to the metrics and the health response of a server.
 pub(super) fn export(operator: &Operator, app: &App) {
     app.export_controllers(Box::new(OperatorCollector::new(operator)));
 }
 
-/// Exports the metrics of an operator.
+/// A collector of the metrics of an operator.
 #[derive(Debug)]
 struct OperatorCollector {
     metrics: OperatorMetrics,
     leadership: Leadership,
 }
 
-/// The name of a gauge, its help text and its value.
+/// The name and the help text of a gauge, and a function that returns its value.
 type ControllerGauge = (&'static str, &'static str, fn(&ControllerMetrics) -> usize);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

@@ -1,4 +1,4 @@
-//! Options of limits and timeouts.
+//! The options for limits and timeouts.
 
 use std::num::NonZero;
 use std::sync::{Mutex, PoisonError};
@@ -13,10 +13,10 @@ use crate::cli::duration;
 use crate::http::ServerLimits;
 use crate::http::images::{BASE_IMAGE_WAIT, ImageServer, MAX_REQUESTS};
 
-/// Threads for the database, files and downloads, in addition to two for each processor: one for connections and one
-/// for other tasks.
+/// Number of threads for the database, files and downloads. In addition, there are two threads for each CPU: one for
+/// connections and one for other tasks.
 const OTHER_THREADS: usize = 4;
-/// File descriptors for the database, files and downloads, in addition to the connections.
+/// Number of file descriptors for the database, files and downloads, in addition to the connections.
 const OTHER_FILES: u64 = 256;
 
 #[derive(Debug, Args)]
@@ -26,13 +26,13 @@ pub(super) struct LimitOptions {
     #[arg(long, env = "KINDLING_MAX_CONNECTIONS", value_name = "COUNT", default_value = ServerLimits::default().connections.to_string(), value_parser = clap::value_parser!(u32).range(64..))]
     max_connections: u32,
     /// Maximum number of connections from one client address, lower while few connections are free [default: half of
-    /// --max-connections]. Further connections are answered with 503, or closed at once on TLS listeners
+    /// --max-connections]. Further connections get a 503 response, or are closed immediately on TLS listeners
     #[arg(long, env = "KINDLING_MAX_CLIENT_CONNECTIONS", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     max_client_connections: Option<u32>,
     /// Maximum number of image requests in progress, up to the first byte of the image; further requests wait
     #[arg(long, env = "MAX_CONCURRENT_REQUESTS", value_name = "COUNT", default_value = MAX_REQUESTS.to_string(), value_parser = clap::value_parser!(u32).range(1..))]
     max_concurrent_requests: u32,
-    /// How long a request waits for a base image that is being downloaded; it is then answered with 503 and
+    /// How long a request waits for a base image that is being downloaded, before it gets a 503 response with
     /// Retry-After
     #[arg(long, env = "KINDLING_BASE_IMAGE_WAIT", value_name = "DURATION", default_value = duration::format_duration(BASE_IMAGE_WAIT), value_parser = duration::parse_duration)]
     base_image_wait: Duration,
@@ -45,7 +45,7 @@ pub(super) struct LimitOptions {
     /// How long a TLS handshake may take
     #[arg(long, env = "KINDLING_HANDSHAKE_TIMEOUT", value_name = "DURATION", default_value = duration::format_duration(ServerLimits::default().handshake_time), value_parser = parse_positive_duration)]
     handshake_timeout: Duration,
-    /// How long a client may read nothing of a response, or send nothing of a request body
+    /// How long a client may pause while it reads a response or sends a request body
     #[arg(long, env = "KINDLING_STALL_TIMEOUT", value_name = "DURATION", default_value = duration::format_duration(ServerLimits::default().stall_time), value_parser = parse_positive_duration)]
     stall_timeout: Duration,
     /// How long downloads may continue after SIGTERM
@@ -63,7 +63,7 @@ fn parse_positive_duration(text: &str) -> Result<Duration, String> {
 
 impl LimitOptions {
     pub(super) fn server_limits(&self) -> ServerLimits {
-        // A count that exceeds the address space is never reached.
+        // A limit above `usize::MAX` has no effect, so saturate.
         let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
         let connections = count(self.max_connections);
         ServerLimits {
@@ -80,13 +80,13 @@ impl LimitOptions {
         }
     }
 
-    /// Applies the limits of requests for images.
+    /// Applies the limits of image requests.
     pub(super) fn configure_images(&self, images: ImageServer) -> ImageServer {
         let requests = usize::try_from(self.max_concurrent_requests).unwrap_or(usize::MAX);
         images.with_request_slots(requests).with_base_image_wait(self.base_image_wait)
     }
 
-    /// Raises this process's limit of open files to what its connections need. Most systems default to 1024.
+    /// Raises this process's limit of open files, because most systems set 1024, which is too low for the connections.
     pub(super) fn raise_open_file_limit(&self) {
         let required = u64::from(self.max_connections).saturating_add(OTHER_FILES);
         let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -102,8 +102,8 @@ impl LimitOptions {
     }
 }
 
-/// Checks that the system lets this process start the threads that it needs. The async runtime would wait for missing
-/// threads without end.
+/// Checks that this process can start the threads that it needs. If a thread could not be started later, the async
+/// runtime would wait for it forever.
 ///
 /// # Errors
 ///
@@ -111,7 +111,7 @@ impl LimitOptions {
 pub(super) fn require_threads() -> Result<()> {
     let count =
         available_parallelism().map_or(1, NonZero::get).saturating_mul(2).saturating_add(OTHER_THREADS);
-    // The threads wait for this lock, so that all of them exist at the same time.
+    // All threads wait for this lock, so that they exist at the same time.
     let gate = Mutex::new(());
     let started = thread::scope(|scope| {
         let _closed = gate.lock().unwrap_or_else(PoisonError::into_inner);

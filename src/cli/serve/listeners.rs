@@ -1,4 +1,4 @@
-//! Options of the addresses to listen on.
+//! The options for the addresses to listen on, and for TLS.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -10,17 +10,17 @@ use super::private_key::warn_if_exposed;
 use crate::cli::listen_address::{HostPort, ResolvedAddresses, is_not_of_this_machine, listen_error};
 use crate::http::{Certificate, InheritedListener, ListenAddr, Listener, TlsRules, TlsVersion};
 
-/// The default address.
+/// The address to listen on if no listener is configured.
 pub(in crate::cli) const DEFAULT_ADDRESS: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8090);
-/// The prefix of a unix socket.
+/// The prefix of a Unix socket in the value of `--listen`.
 const UNIX: &str = "unix:";
-/// The options of addresses and ports, for messages.
+/// The options that set addresses and ports, for messages.
 const LISTEN: &str = "--listen (KINDLING_LISTEN)";
 const LISTEN_TLS: &str = "--listen-tls (KINDLING_LISTEN_TLS)";
 const LISTEN_PORT: &str = "--listen-port (LISTEN_PORT)";
 const HTTP_LISTEN_PORT: &str = "--http-listen-port (HTTP_LISTEN_PORT)";
-/// The systemd name of sockets that use TLS.
+/// The name (`FileDescriptorName=`) of inherited systemd sockets that use TLS.
 const TLS_SOCKET: &str = "https";
 
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ pub(super) struct ListenerOptions {
     /// listener is configured]
     ///
     /// An address is an IP address or a host name, with a port. A host name stands for all addresses that it resolves
-    /// to at the start; those that this machine does not have are left out. Port 0 selects a free port, the same one for
+    /// to at the start, except addresses that this machine does not have. Port 0 selects a free port, the same one for
     /// all addresses of a host name.
     ///
     /// If a TLS address is configured as well, addresses without TLS serve only what machines need before they can use
@@ -67,7 +67,7 @@ pub(super) struct ListenerOptions {
     tls_cipher_suites: Vec<String>,
 }
 
-/// Returns the name of a TLS version, as Go and Kubernetes write it.
+/// Returns the name of a TLS version in the notation of Go and Kubernetes.
 fn tls_version_name(version: TlsVersion) -> &'static str {
     match version {
         TlsVersion::V1_2 => "VersionTLS12",
@@ -77,15 +77,15 @@ fn tls_version_name(version: TlsVersion) -> &'static str {
 
 fn parse_tls_version(text: &str) -> Result<TlsVersion, String> {
     match text {
-        // The server never accepts an older version than 1.2.
+        // Accept the names of older versions, although the server never uses them.
         "VersionTLS10" | "VersionTLS11" | "VersionTLS12" => Ok(TlsVersion::V1_2),
         "VersionTLS13" => Ok(TlsVersion::V1_3),
         _ => Err("expected VersionTLS12 or VersionTLS13".to_owned()),
     }
 }
 
-/// Parses the name of a cipher suite. Kubernetes lists suites that the server does not support, but a name of no suite
-/// is a mistake.
+/// Parses the name of a cipher suite. Accepts registered suites that the server does not support, because Kubernetes
+/// lists contain them. Rejects names that are not registered.
 fn parse_cipher_suite(text: &str) -> Result<String, String> {
     let text = text.trim();
     match TlsRules::is_suite(text) {
@@ -117,7 +117,7 @@ enum ListenValue {
 enum ListenTarget {
     Addresses(ResolvedAddresses),
     Unix(PathBuf),
-    /// A port on all addresses, and the option that sets it.
+    /// A port on all addresses of this machine, and the option that sets it.
     Port(u16, &'static str),
     /// A socket that is already listening.
     Listener(Box<Listener>),
@@ -128,7 +128,7 @@ impl ListenerOptions {
         TlsRules { oldest: self.tls_min_version, suites: self.tls_cipher_suites.clone() }
     }
 
-    /// Returns the values of `--listen` and `--listen-tls`, with the addresses of host names.
+    /// Returns the targets of `--listen` and of `--listen-tls`, with resolved host names.
     async fn resolve(&self) -> Result<(Vec<ListenTarget>, Vec<ListenTarget>)> {
         let (mut plain, mut tls) = (Vec::new(), Vec::new());
         for value in &self.listen {
@@ -143,7 +143,7 @@ impl ListenerOptions {
         Ok((plain, tls))
     }
 
-    /// Returns the listeners of the options and of the inherited sockets. Does not listen yet.
+    /// Returns the targets from all options, and the inherited sockets. Does not listen on new sockets yet.
     pub(super) async fn listen_targets(&self, inherited: Vec<InheritedListener>) -> Result<ListenTargets> {
         let certificate = match (&self.https_cert_file, &self.https_key_file) {
             (Some(chain), Some(key)) => {
@@ -155,19 +155,19 @@ impl ListenerOptions {
         };
         let (mut plain, mut tls) = self.resolve().await?;
         plain.extend(self.http_listen_port.map(|port| ListenTarget::Port(port, HTTP_LISTEN_PORT)));
-        let of_certificate = if certificate.is_some() { &mut tls } else { &mut plain };
-        of_certificate.extend(self.listen_port.map(|port| ListenTarget::Port(port, LISTEN_PORT)));
+        let port_targets = if certificate.is_some() { &mut tls } else { &mut plain };
+        port_targets.extend(self.listen_port.map(|port| ListenTarget::Port(port, LISTEN_PORT)));
         for socket in inherited {
-            let spots = if socket.name == TLS_SOCKET { &mut tls } else { &mut plain };
+            let targets = if socket.name == TLS_SOCKET { &mut tls } else { &mut plain };
             let listener =
                 Listener::from_inherited(socket).context("cannot listen on a socket from systemd")?;
-            spots.push(ListenTarget::Listener(Box::new(listener)));
+            targets.push(ListenTarget::Listener(Box::new(listener)));
         }
         if plain.is_empty() && tls.is_empty() {
-            let (spots, option) =
+            let (targets, option) =
                 if certificate.is_some() { (&mut tls, LISTEN_TLS) } else { (&mut plain, LISTEN) };
             let address = HostPort::Address(DEFAULT_ADDRESS).resolve(option).await?;
-            spots.push(ListenTarget::Addresses(address));
+            targets.push(ListenTarget::Addresses(address));
         }
         match (&certificate, tls.is_empty()) {
             (None, false) => bail!(
@@ -184,7 +184,7 @@ impl ListenerOptions {
 }
 
 impl ListenTargets {
-    /// Returns an address that other machines can reach.
+    /// Returns an address that other machines can reach, or `None` if all addresses are local.
     pub(super) fn reachable_address(&self) -> Option<ListenAddr> {
         self.plain.iter().chain(&self.tls).find_map(ListenTarget::reachable_address)
     }
@@ -193,19 +193,19 @@ impl ListenTargets {
         self.certificate.as_ref()
     }
 
-    /// Starts to listen. Listeners with TLS come first.
+    /// Starts to listen. Returns the listeners, those with TLS first.
     pub(super) async fn bind(self) -> Result<Vec<Listener>> {
         let mut listeners = Vec::new();
         if let Some(certificate) = &self.certificate {
-            for spot in self.tls {
+            for target in self.tls {
                 listeners
-                    .extend(spot.bind().await?.into_iter().map(|listener| listener.with_tls(certificate)));
+                    .extend(target.bind().await?.into_iter().map(|listener| listener.with_tls(certificate)));
             }
         }
         let is_tcp = |listener: &Listener| matches!(listener.addr(), ListenAddr::Address(_));
         let has_tls = listeners.iter().any(is_tcp);
-        for spot in self.plain {
-            for listener in spot.bind().await? {
+        for target in self.plain {
+            for listener in target.bind().await? {
                 let is_restricted = has_tls && is_tcp(&listener);
                 listeners.push(if is_restricted { listener.for_first_boot() } else { listener });
             }
@@ -235,7 +235,7 @@ impl ListenTarget {
             }
             Self::Port(port, option) => {
                 let address: SocketAddr = (Ipv6Addr::UNSPECIFIED, port).into();
-                // Without IPv6. With it, the wildcard address also accepts IPv4.
+                // The IPv6 wildcard address also accepts IPv4. Use the IPv4 one only on machines without IPv6.
                 let bound = match Listener::bind_tcp(address).await {
                     Err(error) if is_not_of_this_machine(&error) => {
                         Listener::bind_tcp((Ipv4Addr::UNSPECIFIED, port).into()).await

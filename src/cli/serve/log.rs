@@ -1,4 +1,4 @@
-//! Options of the log.
+//! The options for the log.
 
 use std::str::FromStr;
 
@@ -31,7 +31,7 @@ enum LogFormat {
 }
 
 impl LogOptions {
-    /// Initialises the log. Returns the screen that it shares with progress bars.
+    /// Initialises the log. Returns the stderr screen that log lines and progress bars share.
     pub(super) fn init(&self) -> Result<StderrScreen> {
         let screen = match self.log_format {
             LogFormat::Text => StderrScreen::with_bars(),
@@ -49,8 +49,8 @@ impl LogOptions {
     }
 }
 
-/// Returns the log directives of a level. `debug` and `trace` apply only to Kindling. Directives enable more output of
-/// libraries.
+/// Returns the log directives for a level. The levels `debug` and `trace` apply only to Kindling, so that libraries do
+/// not fill the log. A text with directives is returned unchanged.
 fn parse_level(text: &str) -> Result<String, String> {
     let directives = match text.to_ascii_lowercase().as_str() {
         "panic" | "fatal" | "error" => "error".to_owned(),
@@ -67,8 +67,8 @@ fn parse_level(text: &str) -> Result<String, String> {
     }
 }
 
-/// Requires a level in each directive. The filter would read a mistyped level as the name of a module, and log such a
-/// module at the level `trace`.
+/// Returns an error if a directive has no level. The filter would accept a misspelt level as the name of a module, and
+/// enable the level `trace` for that module.
 fn require_levels(directives: &str) -> Result<(), String> {
     for directive in directives.split(',') {
         let level = match directive.rsplit_once('=') {

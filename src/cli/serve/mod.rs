@@ -1,4 +1,4 @@
-//! `kindling serve`.
+//! `kindling serve`: serves images and the inventory API.
 
 mod access;
 mod addresses;
@@ -46,7 +46,6 @@ use crate::inventory::background;
 use crate::inventory::catalogue::Catalogue;
 use crate::sys::unmap_large_blocks_when_freed;
 
-/// The name of the command.
 pub(super) const NAME: &str = "serve";
 
 /// Serve images and the inventory API
@@ -92,7 +91,7 @@ pub(super) struct Serve {
     log: log::LogOptions,
 }
 
-/// The options that `kindling serve -h` shows: those of a first start.
+/// The options that `kindling serve -h` shows. A first start needs only these.
 const SUMMARY_OPTIONS: [&str; 12] = [
     "config",
     "listen",
@@ -109,7 +108,7 @@ const SUMMARY_OPTIONS: [&str; 12] = [
 ];
 const SUMMARY_NOTE: &str = "`kindling serve --help` shows all options, with variables and examples.";
 
-/// Shortens the help text of `serve` if the arguments request its summary, so that it fits on a screen.
+/// Shortens the help text of `serve` if the arguments contain `-h`, so that the text fits on a screen.
 pub(super) fn shorten_summary(program: clap::Command, arguments: &[OsString]) -> clap::Command {
     let is_serve = arguments.get(1).is_some_and(|name| name == NAME);
     if !(is_serve && arguments.iter().any(|argument| argument == "-h")) {
@@ -127,7 +126,7 @@ pub(super) fn shorten_summary(program: clap::Command, arguments: &[OsString]) ->
 
 impl Serve {
     pub(super) fn run(self) -> Result<ExitCode> {
-        // Before any other code opens descriptors or starts threads.
+        // These calls must come first, before other code opens file descriptors or starts threads.
         unmap_large_blocks_when_freed();
         let inherited = InheritedListener::take_all().context("cannot take over the sockets from systemd")?;
         let screen = self.log.init()?;
@@ -145,7 +144,7 @@ impl Serve {
 
     async fn open_and_serve(self, inherited: Vec<InheritedListener>, screen: StderrScreen) -> Result<()> {
         let mut signals = Signals::new()?;
-        // Invalid settings are reported before any side effect.
+        // Report invalid options before the first side effect.
         #[cfg(feature = "kube-api")]
         self.kube.check()?;
         let listeners = self.listeners.listen_targets(inherited).await?;
@@ -192,7 +191,7 @@ impl Serve {
         }
     }
 
-    /// Returns the inventory of this process.
+    /// Opens the inventory with the settings from all options.
     async fn open_inventory(
         &self,
         (policy, catalogue): (Policy, Catalogue),
@@ -223,13 +222,12 @@ impl Serve {
     }
 }
 
-/// Returns the address of the page; `None` if the service listens only on Unix sockets. Listeners with TLS come first:
-/// beside them, those without TLS do not serve the page.
+/// Returns the URL of the page for browsers, or `None` if the service listens only on Unix sockets. Prefers listeners
+/// with TLS, which come first: if one exists, listeners without TLS do not serve the page.
 fn page_url(listeners: &[Listener]) -> Option<String> {
     listeners.iter().find_map(Listener::url).map(|url| format!("{url}/"))
 }
 
-/// The role of a process.
 enum ServerRole {
     /// Serves only images, for an external inventory.
     Images(Arc<dyn ImageInputs>),
@@ -244,7 +242,7 @@ pub(super) async fn with_background_tasks(
 ) -> Result<()> {
     let (end, ended) = oneshot::channel::<()>();
     let tasks = tokio::spawn(background::run(inventory.clone(), async {
-        // The sender is dropped to end the tasks.
+        // Completes when the sender is dropped.
         let _ = ended.await;
     }));
     let served = serve.await;
@@ -254,7 +252,7 @@ pub(super) async fn with_background_tasks(
     served.and(drained)
 }
 
-/// Serves until a signal arrives, and then finishes the requests in progress.
+/// Serves until a signal arrives, and then completes the requests in progress. A second signal closes all connections.
 pub(super) async fn serve_until_signal(
     server: &Server,
     listeners: Vec<Listener>,
@@ -268,7 +266,7 @@ pub(super) async fn serve_until_signal(
         let (server, app, mut ended) = (server.clone(), app.clone(), ended.clone());
         servers.spawn(async move {
             let ended = async move {
-                // An error means that the sender is gone, and so that the service has ended.
+                // An error means that the sender was dropped, which also ends the server.
                 let _ = ended.wait_for(|ended| *ended).await;
             };
             server.serve(listener, app, ended).await;
@@ -292,7 +290,7 @@ pub(super) async fn serve_until_signal(
     }
 }
 
-/// Prints the address. A closed stdout is not an error.
+/// Prints the address of a listener. A closed stdout is not an error.
 fn print_address(listener: &Listener) {
     let _ = without_bars(|| writeln!(std::io::stdout(), "listening on {listener}"));
     tracing::info!(%listener, "listening");
@@ -317,13 +315,13 @@ impl Signals {
         })
     }
 
-    /// Reloads the certificate when its files change. SIGHUP reloads it at once.
+    /// Reloads the certificate when its files change. SIGHUP reloads it immediately.
     fn reload_certificate_on_change(&mut self, certificate: Certificate) {
         self.certificate = Some(certificate.clone());
         tokio::spawn(async move { certificate.reload_on_change().await });
     }
 
-    /// Waits for a signal to end. Handles SIGHUP meanwhile.
+    /// Waits for SIGTERM or SIGINT. Handles SIGHUP while it waits.
     async fn wait_for_end(&mut self) {
         loop {
             tokio::select! {
@@ -334,7 +332,7 @@ impl Signals {
         }
     }
 
-    /// Reloads what can change while the server runs: the certificate and its key.
+    /// Reloads the certificate and its key. All other settings are fixed while the server runs.
     fn reload_certificate(&self) {
         match &self.certificate {
             Some(certificate) => certificate.force_reload(),

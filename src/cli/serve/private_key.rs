@@ -1,12 +1,12 @@
-//! Files with private keys.
+//! A check of the mode of files with private keys.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Warns if other users can read a file with a private key.
+/// Logs a warning if other users can read a file with a private key.
 pub(super) fn warn_if_exposed(file: &Path) {
     const READABLE_BY_OTHERS: u32 = 0o044;
-    // The caller has read the file, and reports errors.
+    // The caller has already read the file and reported errors.
     let Ok(metadata) = std::fs::metadata(file) else { return };
     let mode = metadata.permissions().mode() & 0o7777;
     if metadata.is_file() && mode & READABLE_BY_OTHERS != 0 {

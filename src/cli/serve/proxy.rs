@@ -1,8 +1,8 @@
-//! Checks the variables that name a proxy for the requests of the service.
+//! Checks the environment variables that configure a proxy for outgoing requests.
 //!
-//! The HTTP client reads these variables itself. It ignores values that it cannot parse, so that requests would bypass
-//! the proxy, or go to it although an exception was meant. Messages contain no values: the URL of a proxy may have a
-//! password, also in the wrong variable.
+//! The HTTP client reads these variables itself and silently ignores values that it cannot parse. Requests would then
+//! bypass the proxy, or use it although an exception was intended. Error messages do not quote values, because the URL
+//! of a proxy may contain a password, even if the user has set the wrong variable.
 
 use std::env;
 use std::net::IpAddr;
@@ -10,13 +10,13 @@ use std::net::IpAddr;
 use anyhow::{Result, bail};
 use axum::http::Uri;
 
-/// The variables of proxies, in both spellings. The client reads the second one if the first is not set.
+/// The variables with the URL of a proxy. The client reads the lower-case form if the upper-case form is not set.
 const PROXIES: [[&str; 2]; 3] =
     [["HTTP_PROXY", "http_proxy"], ["HTTPS_PROXY", "https_proxy"], ["ALL_PROXY", "all_proxy"]];
-/// The variables with the hosts that are reached without a proxy.
+/// The variables with the hosts to reach without a proxy.
 const EXCEPTIONS: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
-/// Checks all variables. An empty one counts as not set.
+/// Checks all variables. An empty variable counts as not set.
 ///
 /// # Errors
 ///
@@ -31,7 +31,7 @@ pub(super) fn check_environment() -> Result<()> {
             }
         }
     }
-    // Without a proxy, exceptions mean nothing.
+    // Exceptions have no effect without a proxy.
     if has_proxy && let Some((name, value)) = effective_variable(EXCEPTIONS)? {
         for (number, entry) in
             (1..).zip(value.split(',').map(str::trim)).filter(|(_, entry)| !entry.is_empty())
@@ -61,7 +61,7 @@ fn check_proxy(value: &str) -> Result<(), &'static str> {
         return Err("its scheme is neither http nor https");
     }
     let authority = url.authority().ok_or("it has no host")?;
-    // The client drops a port that it cannot parse.
+    // The client would ignore an invalid port.
     let (_, address) = authority.as_str().rsplit_once('@').unwrap_or(("", authority.as_str()));
     let port = address.rsplit_once(':').map(|(_, port)| port).filter(|port| !port.ends_with(']'));
     match (authority.host(), port) {

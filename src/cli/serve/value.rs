@@ -1,4 +1,4 @@
-//! Parsers of option values, with the expected form as the error.
+//! Parsers of option values. An error describes the expected form.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -22,23 +22,22 @@ pub(in crate::cli) fn parse_id<Id: From<Uuid>>(text: &str) -> Result<Id, String>
 
 /// Parses the default image type of infra-envs.
 pub(super) fn parse_image_type(text: &str) -> Result<ImageType, String> {
-    let usual = [ImageType::Full, ImageType::Minimal];
-    let image_type = usual.into_iter().find(|kind| kind.as_str() == text);
+    let allowed = [ImageType::Full, ImageType::Minimal];
+    let image_type = allowed.into_iter().find(|kind| kind.as_str() == text);
     image_type.ok_or_else(|| format!("expected {} or {}", ImageType::Full, ImageType::Minimal))
 }
 
-/// Parses an OpenShift version.
 pub(super) fn parse_version(text: &str) -> Result<Version, String> {
     Version::parse(text).ok_or_else(|| "expected a version, such as 4.18".to_owned())
 }
 
-/// Parses an IPv4 network.
+/// Parses an IPv4 network, such as `10.128.0.0/14`.
 pub(super) fn parse_network_v4(text: &str) -> Result<String, String> {
     parse_network(text, IpAddr::is_ipv4, 32)
         .ok_or_else(|| "expected a network, such as 10.128.0.0/14".to_owned())
 }
 
-/// Parses an IPv6 network.
+/// Parses an IPv6 network, such as `fd01::/48`.
 pub(super) fn parse_network_v6(text: &str) -> Result<String, String> {
     parse_network(text, IpAddr::is_ipv6, 128)
         .ok_or_else(|| "expected a network, such as fd01::/48".to_owned())
@@ -55,7 +54,7 @@ fn parse_network(text: &str, is_of_version: impl Fn(&IpAddr) -> bool, longest: u
 pub(super) fn parse_origin(text: &str) -> Result<String, String> {
     let text = text.trim();
     let is_origin = text.bytes().all(|byte| byte.is_ascii_graphic()) && text.matches('*').count() <= 1;
-    // An origin has a scheme. A value without one would match no page.
+    // A value without a scheme would match no origin.
     match is_origin && (text.contains('*') || text.contains("://")) {
         true => Ok(text.trim_end_matches('/').to_owned()),
         false => Err("expected an origin, such as https://ui.example.com, with at most one *".to_owned()),
@@ -76,7 +75,7 @@ pub(super) fn parse_host(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses the host of a URL: a name or an address, as the parser of URLs writes it.
+/// Parses the host of a URL: a name or an address, in the form that the URL parser produces.
 pub(super) fn parse_url_host(text: &str) -> Result<String, String> {
     let text = text.trim();
     let url = reqwest::Url::parse(&format!("http://{text}/"));
@@ -91,7 +90,7 @@ pub(super) fn parse_url_host(text: &str) -> Result<String, String> {
     }
 }
 
-/// Parses a directory. Refuses a URL, which would be the name of a local directory.
+/// Parses a directory. Rejects a URL, which would otherwise become the name of a local directory.
 pub(super) fn parse_directory(text: &str) -> Result<PathBuf, String> {
     match text {
         "" => Err("expected a directory".to_owned()),
@@ -110,7 +109,7 @@ pub(super) fn parse_directory_or_bucket(text: &str) -> Result<String, String> {
     }
 }
 
-/// Returns `true` for a URL, also without its colon or a slash: `s3//bucket`, `s3:/bucket`, `s3:bucket`.
+/// Returns `true` if the text is a URL, even if a colon or slash is missing: `s3//bucket`, `s3:/bucket`, `s3:bucket`.
 fn is_like_url(text: &str) -> bool {
     let end = text.find(|character: char| !character.is_ascii_alphanumeric()).unwrap_or(text.len());
     let (scheme, rest) = text.split_at(end);

@@ -1,7 +1,8 @@
-//! Checks the environment of `serve` for variables that have no effect, because their names are wrong.
+//! Checks the environment of `serve` for misspelt variables, which would have no effect.
 //!
-//! A misspelt variable leaves its option at the default. For an option that decides access, encryption or integrity,
-//! the service would run with less protection than intended, so such a name is an error.
+//! A misspelt variable leaves its option at the default value. If the option controls access, encryption or integrity,
+//! the service would run with less protection than intended. Therefore such a variable is an error, and any other one a
+//! warning.
 
 use std::env;
 use std::ffi::OsStr;
@@ -13,10 +14,10 @@ use super::Serve;
 use crate::cli::auth::{PRIVATE, PUBLIC};
 use crate::cli::environment::{OTHER_NAMES, PREFIX};
 
-/// The prefix of variables that other programs do not use.
+/// The prefix of variables that only Kindling uses.
 const OWN_PREFIX: &str = "KINDLING_";
 
-/// The variables that decide access, encryption or integrity. They must not be empty or misspelt.
+/// The variables that control access, encryption or integrity. They must not be empty or misspelt.
 const PROTECTED: [&str; 31] = [
     "ALLOWED_DOMAINS",
     "ASSISTED_SERVICE_API_TRUSTED_CA_FILE",
@@ -34,9 +35,9 @@ const PROTECTED: [&str; 31] = [
     "KINDLING_ADDED_IMAGE_SERVERS",
     "KINDLING_ALLOWED_HOSTS",
     "KINDLING_ALLOW_OPEN_ACCESS",
-    // The file may set any of the others.
+    // The file can set all the other options.
     "KINDLING_CONFIG",
-    // The URL sets the encryption of connections.
+    // The URL controls the encryption of connections.
     "KINDLING_DATABASE_URL",
     "KINDLING_EC_PRIVATE_KEY_FILE",
     "KINDLING_EC_PUBLIC_KEY_FILE",
@@ -54,7 +55,7 @@ const PROTECTED: [&str; 31] = [
     "TLS_MIN_VERSION",
 ];
 
-/// The variables of other commands, and of the project's tests and CI, which a server inherits.
+/// The variables of other commands and of the project's tests and CI, which a server may inherit.
 const OF_OTHERS: [&str; 19] = [
     "KINDLING_ALL_IMAGES",
     "KINDLING_BOOT_FOREIGN",
@@ -77,23 +78,23 @@ const OF_OTHERS: [&str; 19] = [
     "KINDLING_URL",
 ];
 
-/// Returns `true` if the option of this variable decides access, encryption or integrity.
+/// Returns `true` if the option of this variable controls access, encryption or integrity.
 pub(in crate::cli) fn is_protected(name: &str) -> bool {
     PROTECTED.contains(&name)
 }
 
-/// Warns about variables without effect.
+/// Logs a warning for each variable that is probably misspelt.
 ///
 /// # Errors
 ///
-/// Returns an error if a variable is probably meant for a protected option, or if a key's variable is empty.
+/// Returns an error if a protected variable is probably misspelt, or if the variable of a key is empty.
 pub(super) fn check_environment() -> Result<()> {
     let variables = KnownVariables::of_serve();
     let mut errors = Vec::new();
     for (name, value) in env::vars_os() {
         let name = name.to_string_lossy();
         match variables.classify(&name) {
-            // Options refuse empty values themselves, but keys have no option for their text.
+            // Options reject empty values themselves, but the text of a key has no option.
             VariableUse::Known if is_empty_key(&name, &value) => {
                 errors.push(format!("the variable {name} is set but empty; unset it, or set a key"));
             }
@@ -114,19 +115,19 @@ fn is_empty_key(name: &str, value: &OsStr) -> bool {
     [PRIVATE, PUBLIC].contains(&name.strip_prefix(PREFIX).unwrap_or(name)) && value.is_empty()
 }
 
-/// The names of the variables that `serve` reads.
+/// The names of all variables that `serve` reads.
 struct KnownVariables(Vec<String>);
 
-/// The use of a variable.
+/// The classification of a variable by its name.
 #[derive(Debug, PartialEq, Eq)]
 enum VariableUse<'a> {
-    /// Read by this program.
+    /// This program reads it.
     Known,
-    /// For another program.
+    /// It is for another program.
     Other,
-    /// Not read by any program, and similar to this one.
+    /// No program reads it, and the name is similar to `meant`.
     Misspelt { meant: &'a str },
-    /// Not read by any program, and probably meant for this protected option.
+    /// No program reads it, and the name is similar to `meant`, which is protected.
     Dangerous { meant: &'a str },
 }
 
@@ -150,7 +151,7 @@ impl KnownVariables {
         }
         let nearest = |is_candidate: fn(&str) -> bool| {
             let candidates = self.0.iter().map(String::as_str).filter(|candidate| is_candidate(candidate));
-            // Of two names at the same distance, the one with our prefix is meant.
+            // Of two names at the same distance, prefer the one with our prefix.
             let nearest = candidates
                 .min_by_key(|candidate| (distance(name, candidate), !candidate.starts_with(OWN_PREFIX)));
             nearest.map(|candidate| (distance(name, candidate), candidate))
@@ -164,7 +165,7 @@ impl KnownVariables {
     }
 }
 
-/// Returns the number of edits between two names. The prefix `KINDLING_` does not count if the second name has none.
+/// Returns the edit distance between two names. Ignores a prefix `KINDLING_` of `name` if `other` does not have it.
 fn distance(name: &str, other: &str) -> usize {
     let name = match other.starts_with(OWN_PREFIX) {
         true => name,
@@ -173,7 +174,7 @@ fn distance(name: &str, other: &str) -> usize {
     strsim::osa_distance(name, other)
 }
 
-/// Returns `true` if Kubernetes sets this variable in all pods beside a Service named `kindling`.
+/// Returns `true` if Kubernetes sets this variable in pods because of a Service named `kindling`.
 fn is_service_link(name: &str) -> bool {
     let Some(rest) = name.strip_prefix(OWN_PREFIX) else { return false };
     if matches!(rest, "PORT" | "SERVICE_HOST" | "SERVICE_PORT") || rest.starts_with("SERVICE_PORT_") {
@@ -231,7 +232,7 @@ mod tests {
             ("KINDLING_OS_IMAGES", "OS_IMAGES"),
             ("KINDLING_LISTEN_PORT", "LISTEN_PORT"),
             ("KINDLING_LISTENER", "KINDLING_LISTEN"),
-            // Other programs may read these.
+            // Other programs may read variables without our prefix, so they are never dangerous.
             ("DB_SSL_MODE", "DB_SSLMODE"),
             ("AUTHTYPE", "AUTH_TYPE"),
         ] {
@@ -277,7 +278,7 @@ mod tests {
         }
     }
 
-    /// The tests of this check name wrong variables on purpose, so the folders with them are not searched.
+    /// Does not search the folders with tests of this check, which contain misspelt variables on purpose.
     #[test]
     fn variables_of_tests_and_packages_are_known() {
         let variables = KnownVariables::of_serve();

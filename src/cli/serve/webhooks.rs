@@ -1,4 +1,4 @@
-//! Options of the admission webhooks for custom resources.
+//! The options for the admission webhooks of custom resources.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::cli::listen_address::listen_error;
 use crate::http::Certificate;
 use crate::trust;
 
-/// The options, for messages.
+/// The names of the options and variables, for messages.
 const LISTEN: &str = "--kube-webhooks-listen (KINDLING_KUBE_WEBHOOKS_LISTEN)";
 const SERVICE: &str = "--kube-webhooks-service (KINDLING_KUBE_WEBHOOKS_SERVICE)";
 const URL: &str = "--kube-webhooks-url (KINDLING_KUBE_WEBHOOKS_URL)";
@@ -35,7 +35,8 @@ pub(super) struct WebhookOptions {
     /// API, which refuses changes of these resources while no replica responds.
     #[arg(long, env = "KINDLING_KUBE_WEBHOOKS_LISTEN", value_name = "ADDRESS", value_parser = parse_address)]
     kube_webhooks_listen: Option<SocketAddr>,
-    /// Service through which the Kubernetes API reaches the webhooks, in the namespace of the lease. Without a port: 443
+    /// Service through which the Kubernetes API reaches the webhooks, in the namespace of the lease. Without a port:
+    /// 443
     #[arg(long, env = "KINDLING_KUBE_WEBHOOKS_SERVICE", value_name = "NAME[:PORT]", value_parser = parse_service)]
     kube_webhooks_service: Option<ServicePort>,
     /// URL at which the Kubernetes API reaches the webhooks, if they run outside of the cluster
@@ -56,14 +57,13 @@ pub(super) struct WebhookOptions {
     kube_webhooks_ca_file: Option<PathBuf>,
 }
 
-/// The name and the port of a Service.
+/// The name and the port of a Kubernetes Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ServicePort {
     name: String,
     port: u16,
 }
 
-/// The host and the port of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct HostAndPort {
     host: String,
@@ -71,11 +71,11 @@ struct HostAndPort {
 }
 
 impl WebhookOptions {
-    /// Checks the options and the files that they name. `is_enabled`: custom resources are reconciled.
+    /// Checks the options and the files in them. `is_enabled` is `true` if custom resources are reconciled.
     ///
     /// # Errors
     ///
-    /// Returns an error that names the contradictory options or the unusable file.
+    /// Returns an error that contains the contradictory options or the path of an unusable file.
     pub(super) fn check(&self, is_enabled: bool) -> Result<()> {
         if self.kube_webhooks_listen.is_none() {
             return match self.dependent_option() {
@@ -97,7 +97,7 @@ impl WebhookOptions {
     ///
     /// # Errors
     ///
-    /// Returns an error that names the contradictory options or the address.
+    /// Returns an error that contains the contradictory options or the address that cannot be used.
     pub(super) async fn settings(&self, lease_namespace: &str) -> Result<Option<WebhookSettings>> {
         let Some(address) = self.kube_webhooks_listen else { return Ok(None) };
         let (endpoint, certificate) = (self.endpoint(lease_namespace)?, self.certificate()?);
@@ -109,7 +109,7 @@ impl WebhookOptions {
         Ok(Some(settings))
     }
 
-    /// Returns a configured option that needs `--kube-webhooks-listen`.
+    /// Returns the first configured option that has no effect without `--kube-webhooks-listen`.
     fn dependent_option(&self) -> Option<&'static str> {
         let options = [
             (self.kube_webhooks_service.is_some(), SERVICE),
@@ -167,7 +167,7 @@ fn parse_service(text: &str) -> Result<ServicePort, String> {
         Some((name, port)) => (name, port.parse().ok().filter(|port| *port > 0).ok_or_else(expected)?),
         None => (text, HTTPS_PORT),
     };
-    // RFC 1035, as the Kubernetes API requires for Services.
+    // The Kubernetes API requires that the name of a Service is an RFC 1035 label.
     let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let is_name = name.len() <= 63
         && name.starts_with(|c: char| c.is_ascii_lowercase())
@@ -176,7 +176,7 @@ fn parse_service(text: &str) -> Result<ServicePort, String> {
     if is_name { Ok(ServicePort { name: name.to_owned(), port }) } else { Err(expected()) }
 }
 
-/// Parses the origin of the webhooks. The server decides the paths.
+/// Parses the URL of the webhooks, without a path, because the server determines the paths.
 fn parse_url(text: &str) -> Result<HostAndPort, String> {
     let expected = || "expected https://HOST[:PORT], without a path".to_owned();
     let url = Url::parse(text).map_err(|_| expected())?;
