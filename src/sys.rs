@@ -1,5 +1,5 @@
-//! Calls of the system that no library has a safe form of: file leases, unacknowledged bytes of a socket, cached pages
-//! of a file, memory that the allocator keeps.
+//! System calls without a safe wrapper in a library: file leases, the unacknowledged bytes of a socket, the cached
+//! pages of a file, and the return of freed memory to the system.
 //!
 //! With [`isogen::mmap`], this is all the `unsafe` code of the workspace.
 
@@ -12,23 +12,25 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use isogen::Extent;
 
-/// `F_SETSIG`, which `libc` does not name. It is the same on all architectures of base images.
+/// The value of `F_SETSIG`, which `libc` does not define. It is the same on all architectures of base images.
 const F_SETSIG: c_int = 10;
-/// `cachestat`, which `libc` names for some architectures only. It is the same on all architectures of base images.
+/// The number of the system call `cachestat`, which `libc` defines for some architectures only. It is the same on all
+/// architectures of base images.
 const CACHESTAT: c_long = 451;
 
-/// Makes the allocator of glibc return each block of at least 1 MiB to the system when it is freed. By default, it reuses
-/// freed blocks of up to 32 MiB for smaller ones: after many large configs, each small block that is kept holds on to
-/// the memory of a large one. Other allocators are left unchanged. Call it before threads are started.
+/// Makes glibc's allocator return each freed block of at least 1 MiB to the system immediately. By default, glibc
+/// reuses freed blocks of up to 32 MiB for smaller allocations. After many large configs, a small allocation can then
+/// keep the memory of a whole large block in use. Must be called before threads are started. Has no effect on other
+/// allocators.
 pub(crate) fn unmap_large_blocks_when_freed() {
     #[cfg(target_env = "gnu")]
     {
         const LARGE_BLOCK_LEN: c_int = 1 << 20;
-        // The allocator derives the second setting from the first one only as long as neither is set.
+        // Set both values, because glibc derives the second from the first only if neither is set.
         let settings =
             [(libc::M_MMAP_THRESHOLD, LARGE_BLOCK_LEN), (libc::M_TRIM_THRESHOLD, 2 * LARGE_BLOCK_LEN)];
         for (name, value) in settings {
-            // It fails only for a first value above 32 MiB.
+            // The call fails only for a threshold above 32 MiB.
             // SAFETY: the call takes two numbers, and the caller has no other thread yet.
             unsafe { libc::mallopt(name, value) };
         }
@@ -39,35 +41,36 @@ pub(crate) fn unmap_large_blocks_when_freed() {
 ///
 /// # Errors
 ///
-/// Returns an error if any process has the file open for writing, if another user owns it, or if its file system has no
-/// leases.
+/// Returns an error if any process has the file open for writing, if another user owns it, or if the file system does
+/// not support leases.
 pub(crate) fn take_lease(file: &File, signal: c_int) -> io::Result<()> {
     fcntl(file, F_SETSIG, signal)?;
-    // By default the signal goes to the thread that takes the lease, and is lost after that thread ended.
+    // By default, the kernel sends the signal to the calling thread. The signal is lost if that thread has ended.
     fcntl(file, libc::F_SETOWN, c_int::try_from(std::process::id()).map_err(io::Error::other)?)?;
     fcntl(file, libc::F_SETLEASE, libc::F_RDLCK)?;
     Ok(())
 }
 
-/// Releases a lease.
+/// Releases the lease of a file.
 pub(crate) fn release_lease(file: &File) -> io::Result<()> {
     fcntl(file, libc::F_SETLEASE, libc::F_UNLCK).map(drop)
 }
 
-/// Returns `true` if a file has a read lease that no process waits for.
+/// Returns `true` if a file has a read lease, and no process waits for its release.
 pub(crate) fn holds_lease(file: &File) -> bool {
-    // While a lease is being broken, the kernel reports the type that it will have.
+    // While a process waits for the release, the kernel reports the future type of the lease.
     fcntl(file, libc::F_GETLEASE, 0).ok() == Some(libc::F_RDLCK)
 }
 
-/// One of the commands of `fcntl` that take a number and return one.
+/// Calls `fcntl` with a command that takes a number and returns a number.
 fn fcntl(file: &File, command: c_int, value: c_int) -> io::Result<c_int> {
     // SAFETY: the descriptor is open while the file is borrowed, and the commands above take no pointer.
     let result = unsafe { libc::fcntl(file.as_raw_fd(), command, value) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Returns the number of bytes that a TCP socket holds and that the client has not acknowledged, sent or not.
+/// Returns the number of bytes in the send buffer of a TCP socket: bytes that the client has not acknowledged, and
+/// bytes that are not sent yet.
 ///
 /// # Errors
 ///
@@ -90,7 +93,7 @@ struct CachestatRange {
     len: u64,
 }
 
-/// The answer of `cachestat`: numbers of pages.
+/// The result of `cachestat`: numbers of pages.
 #[repr(C)]
 #[derive(Default)]
 struct Cachestat {
@@ -98,16 +101,16 @@ struct Cachestat {
     _others: [u64; 4],
 }
 
-/// Returns `true` if the page cache has all pages of an extent. A page may still be on its way from the disk.
+/// Returns `true` if the page cache contains all pages of an extent. The disk may still be reading some of them.
 ///
-/// Returns `false` if the kernel does not support `cachestat` (before Linux 6.5), or answers it only to the owner of
-/// the file.
+/// Returns `false` if the kernel does not support `cachestat` (before Linux 6.5), or allows the call only to the owner
+/// of the file.
 pub(crate) fn has_all_pages(file: &File, extent: Extent) -> bool {
     let range = CachestatRange { offset: extent.offset(), len: extent.len() };
     let mut counts = Cachestat::default();
     let flags: c_uint = 0;
     // SAFETY: the descriptor is open while the file is borrowed; the call reads the first structure and writes the
-    // second, which have the layout of the kernel's and live until it returns.
+    // second. Both have the kernel's layout and live until the call returns.
     let result =
         unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut counts, flags) };
     // SAFETY: the call takes a number and returns one.
@@ -117,12 +120,12 @@ pub(crate) fn has_all_pages(file: &File, extent: Extent) -> bool {
     result == 0 && counts.cached >= pages
 }
 
-/// Returns freed memory to the system: blocks below 1 MiB, which glibc keeps in its arenas, up to eight for each
-/// processor. Larger ones are returned when they are freed: see [`unmap_large_blocks_when_freed`]. Other allocators
-/// return memory themselves.
+/// Returns freed memory to the system. glibc keeps freed blocks below 1 MiB in its arenas, of which there are up to
+/// eight for each CPU. It returns larger blocks when they are freed: see [`unmap_large_blocks_when_freed`]. Other
+/// allocators return memory themselves, so this function does nothing for them.
 pub(crate) fn trim_freed_memory() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: the call takes a number, and locks what it changes.
+    // SAFETY: the call takes a number, and locks the arenas that it changes.
     unsafe {
         libc::malloc_trim(0);
     }
@@ -168,7 +171,7 @@ mod tests {
         }
         assert!(has(0, 5 << 12) && has(4095, 2) && has((5 << 12) - 1, 1));
         assert!(!has(0, 1 << 20) && !has(1 << 20, 1));
-        // A hole has no page until a process reads it.
+        // A hole in a file has no cached pages until a process reads it.
         file.set_len(1 << 20).unwrap();
         assert!(!has(1 << 19, 1));
     }
@@ -183,7 +186,7 @@ mod tests {
             fadvise(&file, 0, None, Advice::DontNeed).unwrap();
             !has_all_pages(&file, whole)
         });
-        // The pages of tmpfs cannot be dropped.
+        // On tmpfs, the cache is the only copy of the pages, so they cannot be dropped.
         const TMPFS: u64 = 0x0102_1994;
         assert!(has_lost_any || u64::try_from(rustix::fs::fstatfs(&file).unwrap().f_type) == Ok(TMPFS));
     }

@@ -1,8 +1,9 @@
-//! TLS clients that trust the certificates of a file in addition to those of this system.
+//! The configuration of TLS clients that trust the certificates in a PEM file, in addition to the system's
+//! certificates.
 //!
-//! A server without a certificate authority uses a self-signed certificate, which its clients trust directly.
-//! `openssl req -x509` marks it as a certificate of an authority, and RFC 5280 does not allow a server to use such a
-//! certificate. OpenSSL's and Go's clients accept it nevertheless, and so does this module.
+//! A site without a certificate authority uses self-signed server certificates, which clients trust directly. The
+//! command `openssl req -x509` marks such a certificate as the certificate of an authority. RFC 5280 does not allow a
+//! server to use it, but the clients of OpenSSL and Go accept it. So does this module.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use tokio_rustls::rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme,
 };
 
-/// Returns a TLS configuration that accepts the certificates of a PEM file, and certificates that they have signed.
+/// Returns a TLS configuration that accepts the certificates in a PEM file, and certificates signed by them.
 pub(crate) fn client_config(pem: &[u8]) -> Result<ClientConfig, Box<dyn Error + Send + Sync>> {
     let certificates: Vec<CertificateDer<'static>> =
         CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>()?;
@@ -45,8 +46,8 @@ pub(crate) fn client_config(pem: &[u8]) -> Result<ClientConfig, Box<dyn Error + 
     Ok(config)
 }
 
-/// Adds the certificates that this system trusts. Logs those that cannot be used, and returns their number. Only
-/// servers that need such a certificate are refused.
+/// Adds the certificates that this system trusts. Logs invalid certificates and returns their number. They are not an
+/// error, because most servers do not need them.
 fn add_system_roots(roots: &mut RootCertStore, system: CertificateResult) -> usize {
     for error in &system.errors {
         tracing::warn!(%error, "cannot read some of the system's trusted certificates");

@@ -1,4 +1,4 @@
-//! The steps that turn a customisation into files, in the order in which they must happen.
+//! The steps that turn a customisation into files. Their order determines the order of files in the result.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use super::hook::{self, HookStage};
 use super::installer_config::InstallerConfig;
 use super::{Customization, CustomizeError, Customized, InputFile, console};
 
-/// The live system's directory of installer configs. It applies them in the order of their names.
+/// The directory of installer configs in the live system. The installer applies the files in the order of their names.
 const INSTALLER_CONFIG_DIR: &str = "/etc/coreos/installer.d";
 
-/// The path of the destination config that the installer reads.
+/// The path of the destination config in the live system, where the installer reads it.
 const DESTINATION_CONFIG: &str = "/etc/coreos/dest.ign";
 
-/// The name of the installer config made from the options. It applies after the user's configs.
+/// The name of the installer config generated from the options. It applies after the user's configs.
 const OWN_INSTALLER_CONFIG: &str = "customize.yaml";
 
-/// The state of a customisation while its files are made.
+/// The state of a customisation while its files are generated.
 #[derive(Default)]
 pub(super) struct Assembly {
     live: ConfigBuilder,
-    /// Destination configs, as `coreos-installer` rewrites them.
+    /// Destination configs in the form that `coreos-installer` writes.
     destination: Vec<String>,
     installer: InstallerConfig,
     installer_files: usize,
@@ -32,7 +32,7 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    /// Reads the destination configs and copies the plain options.
+    /// Reads the destination configs, and copies the options that are installer options too.
     pub(super) fn read_destination(&mut self, options: &Customization) -> Result<(), CustomizeError> {
         for file in &options.dest_ignition {
             let config = self.read_config(file)?;
@@ -79,8 +79,8 @@ impl Assembly {
             [(HookStage::Pre, &options.pre_install), (HookStage::Post, &options.post_install)]
         {
             for script in scripts {
-                let remark = hook::add_hook(&mut self.live, stage, script)?;
-                self.notices.extend(remark);
+                let warning = hook::add_hook(&mut self.live, stage, script)?;
+                self.notices.extend(warning);
             }
         }
         Ok(())
@@ -110,7 +110,7 @@ impl Assembly {
         Ok(())
     }
 
-    /// Returns a config as `coreos-installer` embeds it.
+    /// Returns a config in the form that `coreos-installer` embeds.
     fn read_config(&mut self, file: &InputFile) -> Result<String, CustomizeError> {
         let path = file.path();
         let rewritten = rewrite(file.contents())
@@ -121,7 +121,7 @@ impl Assembly {
         Ok(rewritten.json)
     }
 
-    /// Adds what depends on everything else, and returns the result.
+    /// Adds the files that depend on all others, and returns the result.
     pub(super) fn finish(mut self, options: &Customization) -> Result<Customized, CustomizeError> {
         self.add_destination_config(options)?;
         let runs_installer = options.runs_installer();
@@ -150,8 +150,9 @@ impl Assembly {
         Ok(())
     }
 
-    /// Returns the destination config. A single config without certificate authorities is unchanged; anything more
-    /// needs a parent config that merges it. Certificate authorities alone need no destination config.
+    /// Returns the destination config. A single config is used unchanged. Several configs, or certificate authorities,
+    /// need a parent config that merges them. Returns `None` without a config, even if there are certificate
+    /// authorities.
     fn destination_config(&self, options: &Customization) -> Result<Option<Vec<u8>>, CustomizeError> {
         match (self.destination.as_slice(), options.ignition_ca.as_slice()) {
             ([], _) => Ok(None),

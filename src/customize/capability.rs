@@ -1,7 +1,7 @@
-//! The features that an image supports, and those that a customisation needs.
+//! The features that an image supports, and the features that a customisation needs.
 //!
-//! Callers that read the user's files should call [`RequiredFeatures::check`] first: a missing feature is then reported
-//! even if a file is missing too.
+//! Callers should call [`RequiredFeatures::check`] before they read the user's files. The user then sees the error
+//! about a missing feature first, even if a file is missing too.
 
 use std::collections::BTreeSet;
 
@@ -11,26 +11,26 @@ const CONSOLE: &str = "console";
 /// The features of one image, from its `features.json` and its embed areas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
-    /// The live system reads `/etc/coreos/installer.d` (feature `installer-config`).
+    /// Whether the live system reads `/etc/coreos/installer.d` (feature `installer-config`).
     pub installer_config: bool,
     /// The directives that the embedded installer supports (feature `installer-config-directives`).
     pub installer_directives: BTreeSet<String>,
-    /// The live system reads keyfiles from its initrd (feature `live-initrd-network`).
+    /// Whether the live system reads keyfiles from the initrd (feature `live-initrd-network`).
     pub live_initrd_network: bool,
-    /// The image has areas for kernel arguments.
+    /// Whether the image has embed areas for kernel arguments. Always `false` for an initrd.
     pub live_kargs: bool,
 }
 
 /// The features that a customisation needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequiredFeatures {
-    /// The options set a console for the installed system.
+    /// Whether the options set a console for the installed system.
     pub destination_console: bool,
-    /// The options contain network settings.
+    /// Whether the options contain network settings.
     pub network: bool,
-    /// The options configure the installer or the installed system.
+    /// Whether the options configure the installer or the installed system.
     pub installer_config: bool,
-    /// The options edit kernel arguments of the live system.
+    /// Whether the options edit kernel arguments of the live system.
     pub live_kargs: bool,
 }
 
@@ -45,7 +45,7 @@ pub enum UnsupportedFeature {
     Network,
     /// The live system does not read installer config files.
     InstallerConfig,
-    /// The image has no areas for kernel arguments.
+    /// The image has no embed areas for kernel arguments.
     LiveKargs,
 }
 
@@ -61,11 +61,11 @@ impl UnsupportedFeature {
 }
 
 impl RequiredFeatures {
-    /// Checks that the image has the needed features.
+    /// Checks that an image has the required features.
     ///
     /// # Errors
     ///
-    /// Returns the first feature that is missing.
+    /// Returns the first missing feature as an error.
     pub fn check(self, image: &Capabilities) -> Result<(), UnsupportedFeature> {
         let console = image.installer_directives.contains(CONSOLE);
         let needs = [

@@ -21,7 +21,7 @@ const KARG_PREFIX: &str = "console=";
 
 const DEFAULT_SPEED: u32 = 9600;
 
-/// Column at which the hint about kernel arguments is wrapped.
+/// Maximum length of a line in the hint about kernel arguments.
 const HINT_WIDTH: usize = 80;
 
 /// A console for both the kernel and the boot loader.
@@ -40,7 +40,7 @@ const HINT_WIDTH: usize = 80;
 #[serde(into = "String")]
 #[non_exhaustive]
 pub enum Console {
-    /// A screen, or a terminal of a hypervisor or mainframe.
+    /// A screen, or the terminal of a hypervisor or mainframe.
     Graphical(GraphicalDevice),
     /// A serial port.
     Serial(SerialPort),
@@ -81,7 +81,7 @@ enum Parity {
     Even,
 }
 
-/// A digit from 5 to 8.
+/// The number of data bits, as a digit from 5 to 8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct DataBits(char);
 
@@ -92,7 +92,7 @@ pub enum ConsoleError {
     /// The text starts with `console=` or `/dev/`, which must be left out.
     #[error("console {spec:?}: spec should not start with {prefix:?}")]
     Prefix {
-        /// The text as given.
+        /// The complete text of the console.
         spec: String,
         /// The prefix to leave out.
         prefix: &'static str,
@@ -100,7 +100,7 @@ pub enum ConsoleError {
     /// The port number is above 255.
     #[error("console {spec:?}: couldn't parse port {port}")]
     Port {
-        /// The text as given.
+        /// The complete text of the console.
         spec: String,
         /// The port number in it.
         port: String,
@@ -111,7 +111,7 @@ pub enum ConsoleError {
     /// The speed is above 4294967295.
     #[error("console {spec:?}: couldn't parse speed {speed}")]
     Speed {
-        /// The text as given.
+        /// The complete text of the console.
         spec: String,
         /// The speed in it.
         speed: String,
@@ -125,7 +125,7 @@ pub enum ConsoleError {
          or ttyS0 or ttyAMA0 followed by settings such as \",115200n8\""
     )]
     Unknown {
-        /// The text as given.
+        /// The complete text of the console.
         spec: String,
     },
 }
@@ -176,7 +176,7 @@ impl SerialPort {
     }
 }
 
-/// The parts of a serial console's text.
+/// The parts of the text of a serial console, with unparsed numbers.
 struct SerialParts<'a> {
     driver: SerialDriver,
     number: &'a str,
@@ -279,8 +279,8 @@ impl From<Console> for String {
     }
 }
 
-/// Returns a hint for kernel arguments that set consoles of the installed system: they configure only the kernel, not
-/// the boot loader.
+/// Returns a hint to set consoles of the installed system with `--dest-console`, because kernel arguments do not
+/// configure the boot loader.
 ///
 /// Returns `None` if no argument sets a console, or if an argument sets a console that `--dest-console` does not
 /// support.

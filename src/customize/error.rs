@@ -17,46 +17,46 @@ pub enum CustomizeError {
     /// A path has no file name.
     #[error("missing filename in {path:?}")]
     MissingFileName {
-        /// The path as given.
+        /// The path that the user wrote.
         path: String,
     },
     /// The name of a hook script contains a control character, which could add lines to the systemd unit.
     #[error("hook script name {name:?} contains a control character")]
     HookName {
-        /// The file name of the script.
+        /// The last component of the script's path.
         name: String,
     },
     /// A live or destination config is not a valid Ignition config.
     #[error("parsing Ignition config {path}")]
     IgnitionConfig {
-        /// The file of the config.
+        /// The path of the config, as the user wrote it.
         path: String,
-        /// What is wrong with it.
+        /// The reason why the config is invalid.
         #[source]
         source: ConfigError,
     },
     /// An installer config has a syntax error, an unknown key or an invalid value.
     #[error("parsing installer config {path}")]
     InstallerConfig {
-        /// The file of the config.
+        /// The path of the config, as the user wrote it.
         path: String,
-        /// What is wrong with it.
+        /// The reason why the config is invalid.
         #[source]
         source: InstallerConfigError,
     },
     /// An nmstate document cannot be converted to keyfiles.
     #[error("converting nmstate document {path}")]
     Nmstate {
-        /// The file of the document.
+        /// The path of the document, as the user wrote it.
         path: String,
-        /// What is wrong with it.
+        /// The reason why the document cannot be converted.
         #[source]
         source: NetworkError,
     },
-    /// Two keyfiles, given or generated, have the same name.
+    /// Two keyfiles from the user or from nmstate documents have the same name.
     #[error("config already specifies keyfile {name}")]
     DuplicateKeyfile {
-        /// The name of both keyfiles.
+        /// The common file name, without a directory.
         name: String,
     },
     /// Two files have the same path, or two units the same name.

@@ -1,4 +1,4 @@
-//! Values that config files contain as strings.
+//! Deserialization of values that config files contain as strings.
 
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use serde::de::{Deserializer, Error, Visitor};
 
-/// Deserializes a value from a string. Parses it within the visitor, so that the error contains the key and line of the
-/// value.
+/// Deserializes a value from a string with `FromStr`. Parses the string in the visitor, so that an error contains the
+/// key and the line of the value.
 pub(super) fn from_text<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

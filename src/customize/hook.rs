@@ -1,13 +1,13 @@
-//! Scripts that run before or after the installer, and their systemd units.
+//! Hooks: scripts that run before or after the installer, and their systemd units.
 
 use ignition::builder::{ConfigBuilder, FileMode, UnitState};
 
 use super::{CustomizeError, InputFile};
 
-/// The directory of the scripts.
+/// The directory of the scripts in the live system.
 const SCRIPT_DIR: &str = "/usr/local/bin";
 
-/// Longest unit name that systemd accepts.
+/// Maximum length of a unit name in systemd.
 const MAX_UNIT_NAME_LEN: usize = 255;
 
 /// The time at which a hook runs.
@@ -20,7 +20,7 @@ pub(super) enum HookStage {
 }
 
 impl HookStage {
-    /// Returns the prefix of the names of script and unit.
+    /// Returns the prefix of the file names of the script and the unit.
     fn file_prefix(self) -> &'static str {
         match self {
             Self::Pre => "pre-install",
@@ -35,7 +35,7 @@ impl HookStage {
         }
     }
 
-    /// Returns the units that the hook follows, precedes, and is required by.
+    /// Returns the values of `After=`, `Before=` and `RequiredBy=` in the unit of the hook.
     fn unit_dependencies(self) -> (&'static str, &'static str, &'static str) {
         const INSTALLER: &str = "coreos-installer.service";
         match self {
@@ -45,7 +45,7 @@ impl HookStage {
     }
 }
 
-/// Adds the script and its unit. Returns a warning if systemd would refuse the unit's name.
+/// Adds a script and its unit to the live config. Returns a warning if systemd would reject the name of the unit.
 pub(super) fn add_hook(
     live: &mut ConfigBuilder,
     stage: HookStage,
@@ -59,10 +59,10 @@ pub(super) fn add_hook(
     let unit = format!("{}-{name}.service", stage.file_prefix());
     live.add_file(path.as_str(), script.contents(), FileMode::PRIVATE_EXECUTABLE)?;
     live.add_unit(unit.as_str(), unit_text(stage, name, &path), UnitState::Enabled)?;
-    let remark = || {
+    let warning = || {
         format!("Warning: systemd does not accept the unit name {unit:?}; {} will not run.", script.path())
     };
-    Ok((!is_unit_name(&unit)).then(remark))
+    Ok((!is_unit_name(&unit)).then(warning))
 }
 
 fn unit_text(stage: HookStage, name: &str, script: &str) -> String {
@@ -90,7 +90,8 @@ fn unit_text(stage: HookStage, name: &str, script: &str) -> String {
     .join("\n")
 }
 
-/// systemd.unit(5): ASCII letters, digits and `:-_.\@`, at most 255 bytes.
+/// Returns `true` if systemd accepts the name of a unit. See systemd.unit(5): ASCII letters, digits and `:-_.\@`, at
+/// most 255 bytes.
 fn is_unit_name(name: &str) -> bool {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || b":-_.\\@".contains(&b);
     name.len() <= MAX_UNIT_NAME_LEN && name.bytes().all(allowed)

@@ -1,4 +1,4 @@
-//! Customisation of an open image or initrd.
+//! The features of an open image or initrd, and the edits that customise it.
 
 use isogen::initrd::{ArchiveError, IGNITION_CONFIG};
 use isogen::{Archive, BaseImage, Edits, Encoding, Features, KargsEdit, KargsOperations};
@@ -40,8 +40,9 @@ impl Customized {
         archive
     }
 
-    /// Returns the edits that customise an ISO image. They replace the content of its Ignition area. If there are
-    /// operations, the kernel arguments are made from the defaults; otherwise they are unchanged.
+    /// Returns the edits that customise an ISO image. They replace the content of the Ignition area. If `live_kargs` is
+    /// not empty, the operations are applied to the default kernel arguments. Otherwise, the kernel arguments remain
+    /// unchanged.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! An input file that the caller has read.
+//! The input files of a customisation, which the caller has read.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::CustomizeError;
 
-/// A file that an option names, with its contents.
+/// The path and the contents of a file in an option.
 #[derive(Clone, PartialEq, Eq)]
 pub struct InputFile {
     path: String,
@@ -15,7 +15,7 @@ pub struct InputFile {
 }
 
 impl InputFile {
-    /// Creates an input file from the path as the user wrote it and the file's contents.
+    /// Creates an input file. `path` is the path as the user wrote it.
     ///
     /// # Errors
     ///
@@ -40,14 +40,14 @@ impl InputFile {
         &self.name
     }
 
-    /// Returns the contents of the file.
+    /// Returns the contents of the file, which may be secret.
     #[must_use]
     pub fn contents(&self) -> &[u8] {
         &self.contents
     }
 }
 
-/// Omits the contents: configs and keyfiles hold secrets.
+/// Omits the contents, because configs and keyfiles contain secrets.
 impl fmt::Debug for InputFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InputFile")

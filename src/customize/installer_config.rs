@@ -1,8 +1,8 @@
 //! The installer's config file: the options of `coreos-installer install` as YAML.
 //!
-//! Config files of the user are parsed only to check that the installer accepts them; they are embedded unchanged. A
-//! customisation writes its own options as one more file, with [`InstallerConfig::to_yaml`]. Its keys are in the order
-//! of the fields.
+//! The config files of the user are parsed only to check that the installer accepts them. They are embedded unchanged.
+//! [`InstallerConfig::to_yaml`] writes the options of a customisation as an additional file. The keys in that file have
+//! the order of the fields of [`InstallerConfig`].
 
 mod digest;
 mod retries;
@@ -16,12 +16,12 @@ pub use url::{InstallUrl, InstallUrlError};
 
 use super::console::Console;
 
-/// The options of an installer config file. Writing omits options that are not set.
+/// The options of an installer config file. The written file omits unset options.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case", default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct InstallerConfig {
-    /// The stream whose current image is installed.
+    /// The stream whose current image the installer installs, such as `stable`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream: Option<String>,
     /// URL of the image to install.
@@ -36,10 +36,10 @@ pub struct InstallerConfig {
     /// URL of the Ignition config for the installed system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignition_url: Option<InstallUrl>,
-    /// Digest of the Ignition config at `ignition_url`.
+    /// Expected digest of the Ignition config at `ignition_url`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignition_hash: Option<IgnitionDigest>,
-    /// CPU architecture of the image.
+    /// CPU architecture of the image to install.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub architecture: Option<String>,
     /// Ignition platform of the installed system.
@@ -72,7 +72,7 @@ pub struct InstallerConfig {
     /// Whether to accept an image without a signature.
     #[serde(skip_serializing_if = "is_false")]
     pub insecure: bool,
-    /// Whether to accept an Ignition URL without HTTPS or digest.
+    /// Whether to accept an Ignition URL with neither HTTPS nor a digest.
     #[serde(skip_serializing_if = "is_false")]
     pub insecure_ignition: bool,
     /// Base URL of the stream metadata.
@@ -81,13 +81,13 @@ pub struct InstallerConfig {
     /// Whether to keep the partition table if the installation fails.
     #[serde(skip_serializing_if = "is_false")]
     pub preserve_on_error: bool,
-    /// Retries of failed downloads.
+    /// Number of retries after a failed download.
     #[serde(skip_serializing_if = "FetchRetries::is_default")]
     pub fetch_retries: FetchRetries,
     /// Whether to set up IBM Secure IPL.
     #[serde(skip_serializing_if = "is_false")]
     pub secure_ipl: bool,
-    /// The disk to overwrite.
+    /// Path of the disk to install to. The installer overwrites it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dest_device: Option<String>,
 }
@@ -112,7 +112,7 @@ impl InstallerConfig {
         Ok(serde_yaml_ng::from_slice(yaml)?)
     }
 
-    /// Returns the options that are set as a YAML mapping in block style.
+    /// Formats the set options as a YAML mapping in block style.
     ///
     /// # Errors
     ///

@@ -1,11 +1,11 @@
-//! The content that `iso customize` and `pxe customize` add to an image, made from options and input files.
+//! Generates the content that `iso customize` and `pxe customize` add to an image, from options and input files.
 //!
-//! A [`Customization`] holds the options. [`Customization::build`] returns a [`Customized`]: an Ignition config for the
-//! live system and a set of `NetworkManager` keyfiles. Neither opens a file or an image. The caller packs the result
-//! into the image's embed area and edits the live kernel arguments.
+//! A [`Customization`] contains the options. [`Customization::build`] returns a [`Customized`]: an Ignition config for
+//! the live system and a set of `NetworkManager` keyfiles. This module opens neither files nor images. The caller packs
+//! the result into the image's embed area and edits the live kernel arguments.
 //!
-//! The generated files have the paths, modes, units, numbering and order of `coreos-installer`, so that an image boots
-//! alike with either program.
+//! The generated files have the same paths, modes, units, numbers and order as the files of `coreos-installer`, so that
+//! the images of both programs boot in the same way.
 
 mod assembly;
 pub mod capability;
@@ -30,22 +30,22 @@ pub use input::InputFile;
 
 use assembly::Assembly;
 
-/// The options of a customisation. Lists have the order in which the user gave them.
+/// The options of a customisation. Lists keep the order of the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Customization {
     /// Ignition configs for the installed system.
     pub dest_ignition: Vec<InputFile>,
-    /// The disk to install to. The installer overwrites it without confirmation.
+    /// Path of the disk to install to. The installer overwrites it without confirmation.
     pub dest_device: Option<String>,
     /// Consoles of the installed system.
     pub dest_console: Vec<Console>,
-    /// Kernel arguments to append to those of the installed system.
+    /// Kernel arguments to append for the installed system.
     pub dest_karg_append: Vec<String>,
-    /// Kernel arguments to delete from those of the installed system.
+    /// Kernel arguments to delete for the installed system.
     pub dest_karg_delete: Vec<String>,
     /// `NetworkManager` keyfiles for the live system, and for the installed system if the installer runs.
     pub network_keyfiles: Vec<InputFile>,
-    /// nmstate documents, in YAML or JSON, which are converted to keyfiles.
+    /// nmstate documents, in YAML or JSON, to convert to keyfiles.
     pub network_nmstate: Vec<InputFile>,
     /// PEM bundles of certificate authorities that Ignition trusts.
     pub ignition_ca: Vec<InputFile>,
@@ -63,17 +63,17 @@ pub struct Customization {
 #[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Customized {
-    /// The Ignition config of the live system, unless it is empty.
+    /// The Ignition config of the live system, as JSON. `None` if it would be empty.
     pub live_config: Option<Vec<u8>>,
-    /// The keyfiles for the live system, by file name without directory.
+    /// The keyfiles for the live system. The keys are file names without a directory.
     pub network_files: BTreeMap<String, Vec<u8>>,
-    /// Messages for the user, to be printed to stderr in order.
+    /// Messages for the user. The caller prints them to stderr in this order.
     pub notices: Vec<String>,
     /// Whether the booted image runs the installer automatically.
     pub runs_installer: bool,
 }
 
-/// Omits the contents: configs and keyfiles hold secrets.
+/// Omits the contents, because configs and keyfiles contain secrets.
 impl fmt::Debug for Customized {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Customized")
@@ -97,8 +97,8 @@ impl Customization {
         }
     }
 
-    /// Returns whether the booted image runs the installer automatically. Hooks, network settings, certificate
-    /// authorities and live configs alone do not cause that.
+    /// Returns `true` if the booted image runs the installer automatically. Options for the installer or for the
+    /// installed system cause that, but not hooks, network settings, certificate authorities or live configs alone.
     #[must_use]
     pub fn runs_installer(&self) -> bool {
         !self.dest_ignition.is_empty()
@@ -113,7 +113,7 @@ impl Customization {
         !self.network_keyfiles.is_empty() || !self.network_nmstate.is_empty()
     }
 
-    /// Builds everything that goes into the image.
+    /// Generates the content to add to an image with these capabilities.
     ///
     /// # Errors
     ///

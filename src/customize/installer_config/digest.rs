@@ -1,4 +1,4 @@
-//! The digest of a downloaded Ignition config: `sha256-` or `sha512-` and hexadecimal digits.
+//! The digest of a downloaded Ignition config: `sha256-` or `sha512-`, followed by hexadecimal digits.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,9 +12,9 @@ use crate::customize::from_text::from_text;
 #[serde(into = "String")]
 #[non_exhaustive]
 pub enum IgnitionDigest {
-    /// SHA-256.
+    /// A SHA-256 digest, in text form `sha256-...`.
     Sha256([u8; 32]),
-    /// SHA-512.
+    /// A SHA-512 digest, in text form `sha512-...`.
     Sha512([u8; 64]),
 }
 
@@ -25,13 +25,13 @@ pub enum IgnitionDigestError {
     /// The text has no dash after the hash type.
     #[error("digest {digest:?} is not of the form <type>-<hexvalue>")]
     Form {
-        /// The text as given.
+        /// The complete text of the digest.
         digest: String,
     },
     /// The hash type is neither `sha256` nor `sha512`.
     #[error("unknown hash type {kind:?} in digest {digest:?}; expected sha256 or sha512")]
     Kind {
-        /// The text as given.
+        /// The complete text of the digest.
         digest: String,
         /// The text before the dash.
         kind: String,
@@ -39,7 +39,7 @@ pub enum IgnitionDigestError {
     /// The value is not hexadecimal, or has the wrong length.
     #[error("digest {digest:?} does not hold {expected} hexadecimal digits")]
     Value {
-        /// The text as given.
+        /// The complete text of the digest.
         digest: String,
         /// Number of digits that the hash type requires.
         expected: usize,

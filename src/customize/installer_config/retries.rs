@@ -1,4 +1,4 @@
-//! The number of retries of a failed download: a number, or `infinite`.
+//! The number of retries after a failed download: a number or `infinite`.
 
 use std::fmt;
 use std::num::ParseIntError;
@@ -8,14 +8,14 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::customize::from_text::from_text;
 
-/// A number of retries.
+/// The number of retries after a failed download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(into = "String")]
 #[non_exhaustive]
 pub enum FetchRetries {
-    /// This many retries. 0 is the default.
+    /// A limited number of retries. The default is 0.
     Times(u32),
-    /// Retries until the download succeeds.
+    /// Unlimited retries, until the download succeeds.
     Infinite,
 }
 

@@ -1,7 +1,7 @@
 //! A URL in an installer config.
 //!
-//! Only the scheme is checked, and the host if the scheme requires one. The installer checks the rest. The text is kept
-//! unchanged.
+//! Parsing checks the scheme, and the host if the scheme requires one. The installer checks the rest. The text of the
+//! URL is kept unchanged.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,19 +22,19 @@ pub enum InstallUrlError {
     /// The text does not start with a scheme and a colon.
     #[error("URL {url:?} has no scheme such as https:")]
     NoScheme {
-        /// The text as given.
+        /// The invalid text.
         url: String,
     },
     /// The scheme requires a host, and the text has none.
     #[error("URL {url:?} has no host")]
     NoHost {
-        /// The text as given.
+        /// The invalid text.
         url: String,
     },
 }
 
 impl InstallUrl {
-    /// Returns the URL as given.
+    /// Returns the unchanged text of the URL.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -58,13 +58,15 @@ impl FromStr for InstallUrl {
     }
 }
 
-/// Checks a scheme as RFC 3986, section 3.1, defines it: a letter, then letters, digits, `+`, `-` and `.`.
+/// Returns `true` if a text is a valid scheme (RFC 3986, section 3.1): a letter, then letters, digits, `+`, `-` and
+/// `.`.
 fn is_scheme(text: &str) -> bool {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || b"+-.".contains(&b);
     text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.bytes().all(allowed)
 }
 
-/// Returns whether the URL has a host. User information or a port alone is not a host.
+/// Returns `true` if a URL has a host. `rest` is the part after the scheme. User information or a port alone does not
+/// count.
 fn has_host(rest: &str) -> bool {
     let rest = rest.trim_start_matches(['/', '\\']);
     let authority = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();

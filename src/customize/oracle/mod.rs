@@ -1,8 +1,9 @@
-//! Compares every option, all options together, and the refusals with `coreos-installer pxe customize`.
+//! Compares the results and refusals of `coreos-installer pxe customize` with Kindling's, for each option and for all
+//! options together.
 //!
-//! The two programs compress differently, so configs are compared after their resources are unpacked. Everything else
-//! must be the same text, including the order of keys. The comment at the top of a generated unit names the program
-//! that made it and is adapted.
+//! The two programs compress differently, so the tests unpack the resources of configs before they compare them. All
+//! other text must be equal, including the order of keys. The exception is the comment at the top of a generated unit,
+//! which contains the name of the program; the tests replace it.
 
 mod tool;
 
@@ -42,7 +43,7 @@ interfaces:
 ";
 
 #[test]
-fn no_options_give_the_same_result() {
+fn empty_options_match_the_tool() {
     if !tool::is_tool_present() {
         return;
     }
@@ -51,7 +52,7 @@ fn no_options_give_the_same_result() {
 }
 
 #[test]
-fn each_option_gives_the_same_result() {
+fn each_option_matches_the_tool() {
     if !tool::is_tool_present() {
         return;
     }
@@ -77,7 +78,7 @@ fn each_option_gives_the_same_result() {
 }
 
 #[test]
-fn all_options_together_give_the_same_result() {
+fn all_options_together_match_the_tool() {
     if !tool::is_tool_present() {
         return;
     }
@@ -138,7 +139,7 @@ fn network_is_copied_only_if_installer_runs() {
 }
 
 #[test]
-fn remarks_are_the_same() {
+fn notices_match_the_tool() {
     if !tool::is_tool_present() {
         return;
     }
@@ -155,7 +156,7 @@ fn remarks_are_the_same() {
 }
 
 #[test]
-fn values_that_yaml_must_quote_are_the_same() {
+fn quoted_yaml_values_match_the_tool() {
     if !tool::is_tool_present() {
         return;
     }
