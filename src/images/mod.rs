@@ -1,3 +1,3 @@
-//! The library of base images on this machine.
+//! The base images on this machine.
 
 pub mod library;

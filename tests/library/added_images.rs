@@ -106,7 +106,7 @@ async fn failing_added_image_does_not_make_the_library_unready() {
     let added = other_image(&server.url("a.iso"));
     library.set_added([added.clone()]);
     let reason = unavailability_reason(within_time_limit(library.base(&added)).await);
-    assert!(reason.contains("the server answered with status 404"), "{reason}");
+    assert!(reason.contains("the server responded with status 404"), "{reason}");
     assert!(library.is_ready());
     // Not on a server, or with a version that cannot be part of a file name.
     let path = place.write("local.iso", first_image());

@@ -207,7 +207,7 @@ async fn missing_image_is_fetched_once_published() {
     let os_image = os_image(&server.url("a.iso"));
     let library = place.open([os_image.clone()]);
     let told = unavailability_reason(within_time_limit(library.base(&os_image)).await);
-    assert_eq!(told, format!("{NAME} from {}: the server answered with status 404", server.url("a.iso")));
+    assert_eq!(told, format!("{NAME} from {}: the server responded with status 404", server.url("a.iso")));
     within_time_limit(library.wait_ready(&os_image)).await.unwrap();
     place.assert_has_only_image(first_image());
 }

@@ -56,7 +56,7 @@ async fn rejects_files_that_are_not_images() {
     .await;
     assert_reply_refused(ImageReply::new(200, ""), "not an ISO image: it begins with \"\"").await;
     assert_reply_refused(ImageReply::new(200, vec![0; 200_000]), "not an ISO image").await;
-    assert_reply_refused(ImageReply::new(404, page), "the server answered with status 404").await;
+    assert_reply_refused(ImageReply::new(404, page), "the server responded with status 404").await;
     assert_reply_refused(ImageReply::new(204, "").without_header("content-length"), "status 204").await;
     assert_reply_refused(
         ImageReply::new(206, first_image()).with_header("content-range", "bytes 0-9/10"),
@@ -67,7 +67,7 @@ async fn rejects_files_that_are_not_images() {
     // A volume of another system, and a CoreOS volume without a required file.
     let mut other = first_image().to_vec();
     other[16 * 2048 + 40..][..6].copy_from_slice(b"debian");
-    assert_reply_refused(ImageReply::new(200, other), "is not that of a CoreOS live ISO").await;
+    assert_reply_refused(ImageReply::new(200, other), "is not from a CoreOS live ISO").await;
     let master = Recipe::new(Architecture::X86_64, Era::E2024_12).master();
     let mut without = master.image.to_vec();
     for name in [b"ROOTFS.IMG", b"rootfs.img"] {

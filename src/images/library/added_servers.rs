@@ -1,8 +1,8 @@
-//! Which servers the images may come from that users add while the service runs.
+//! Restricts the servers of added images: base images that users add while the service runs.
 //!
-//! A user who adds an image chooses where this service sends requests. Services of this machine and metadata services
-//! of clouds must not be among the targets. So each address is checked when a connection is made, also after a
-//! redirect: a name may have another address at each lookup.
+//! A user who adds an image chooses the server to which this service sends requests. To prevent server-side request
+//! forgery, services on this machine and the metadata services of clouds are forbidden. The library checks addresses
+//! for each connection, also after redirects, because a host name may resolve to another address at each lookup.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -14,7 +14,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::error::FetchError;
 
-/// Addresses of metadata services that are not link-local. Those of Amazon begin with `fd00:ec2`.
+/// Addresses of metadata services outside of the link-local networks. Amazon's prefix `fd00:ec2` is checked separately.
 const METADATA_SERVICES: [IpAddr; 8] = [
     // Alibaba Cloud.
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
@@ -23,7 +23,7 @@ const METADATA_SERVICES: [IpAddr; 8] = [
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
     // Google.
     IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
-    // Oracle Cloud, before it the address of its first generation.
+    // Oracle Cloud: the old IPv4 address and the IPv6 address.
     IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xc1, 0, 0, 0, 0, 0xa9fe, 0xa9fe)),
     // Akamai (Linode).
@@ -32,31 +32,31 @@ const METADATA_SERVICES: [IpAddr; 8] = [
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42)),
 ];
 
-/// Which servers added images may come from.
+/// The servers that may provide added images.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AddedImageServers {
-    /// Servers on other machines, with public or private addresses. Refused are loopback, unspecified, link-local and
-    /// multicast addresses and those of metadata services. Addresses that this machine has in its networks are not
-    /// recognized.
+    /// Servers on other machines, with public or private addresses. Forbids loopback, unspecified, link-local and
+    /// multicast addresses, and addresses of metadata services. Does not recognize other addresses of this machine.
     #[default]
     OtherMachines,
-    /// Servers with these host names or addresses, as they are written in a URL.
+    /// Servers with these host names or addresses, in the form of a URL's host.
     Listed(BTreeSet<String>),
 }
 
 impl AddedImageServers {
-    /// Checks the URL of an image to add, as far as possible without a lookup of its host name. Downloads check the
-    /// addresses of host names and the targets of redirects.
+    /// Checks the URL of an image to add. Does not resolve the host name: downloads check the resolved addresses and
+    /// the targets of redirects.
     ///
     /// # Errors
     ///
-    /// Returns the reason if no image can be downloaded from the URL.
+    /// Returns the reason why images from the URL are refused.
     pub fn check_url(&self, text: &str) -> Result<(), String> {
         let url = Url::parse(text).map_err(|error| error.to_string())?;
         self.check(&url).map_err(|error| error.to_string())
     }
 
-    /// Refuses a URL whose host is not allowed. Of a host name, the [resolver](Self::resolver) refuses addresses.
+    /// Returns an error if the host of a URL is forbidden. The [resolver](Self::resolver) checks the addresses of a
+    /// host name.
     pub(super) fn check(&self, url: &Url) -> Result<(), FetchError> {
         let host = url.host_str().unwrap_or_default();
         let is_allowed = match self {
@@ -66,7 +66,7 @@ impl AddedImageServers {
         if is_allowed { Ok(()) } else { Err(FetchError::ForbiddenServer { host: host.to_owned() }) }
     }
 
-    /// Returns the resolver of host names, if not all of their addresses are allowed.
+    /// Returns a resolver that omits forbidden addresses, or `None` if listed host names may have any address.
     pub(super) fn resolver(&self) -> Option<Arc<dyn Resolve>> {
         match self {
             Self::OtherMachines => Some(Arc::new(OtherMachines)),
@@ -75,19 +75,19 @@ impl AddedImageServers {
     }
 }
 
-/// Parses the host of a URL as an address.
+/// Parses the host of a URL as an IP address. Returns `None` for a host name.
 fn literal_address(host: &str) -> Option<IpAddr> {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host).parse().ok()
 }
 
-/// Converts an IPv6 address that contains the IPv4 address of the destination: a mapped or compatible address (RFC 4291),
-/// or one that a gateway translates (RFC 6052, RFC 8215, RFC 2765, RFC 3056).
+/// Converts an IPv6 address that embeds the IPv4 address of the destination to that IPv4 address. These are mapped and
+/// compatible addresses (RFC 4291), and addresses that a gateway translates (RFC 6052, RFC 8215, RFC 2765, RFC 3056).
 fn canonical(address: IpAddr) -> IpAddr {
     let IpAddr::V6(v6) = address.to_canonical() else { return address.to_canonical() };
     let [_, _, a, b, c, d, .., w, x, y, z] = v6.octets();
     match v6.segments() {
-        // NAT64, IPv4-translated and IPv4-compatible addresses. Loopback and the unspecified address become 0.0.0.1 and
-        // 0.0.0.0, which are refused as well.
+        // NAT64, IPv4-translated and IPv4-compatible addresses. The IPv6 loopback and unspecified addresses become
+        // 0.0.0.1 and 0.0.0.0, which are also forbidden.
         [0x64, 0xff9b, 0, 0, 0, 0, ..]
         | [0x64, 0xff9b, 1, ..]
         | [0, 0, 0, 0, 0xffff, 0, ..]
@@ -110,7 +110,7 @@ fn is_on_another_machine(address: IpAddr) -> bool {
     !is_near && !is_special && !METADATA_SERVICES.contains(&address)
 }
 
-/// A resolver that returns only addresses of other machines.
+/// A resolver that omits forbidden addresses.
 #[derive(Debug)]
 struct OtherMachines;
 

@@ -1,4 +1,4 @@
-//! An open base image.
+//! Open base images, which the image server plans and serves artifacts from.
 
 use std::fmt;
 use std::fs::File;
@@ -20,10 +20,10 @@ use crate::base_files::BaseFile;
 use inventory::catalogue::OsImage;
 use isogen::{FileStamp, FileTime};
 
-/// The maximum size of a stored program that is read. Real ones have about ten megabytes.
+/// Maximum length of a stored `nmstatectl` archive. A real one is about ten megabytes long.
 const MAX_PROGRAM: u64 = 256 << 20;
 
-/// The identity of an [`OpenBaseImage`] in this process. A file that is opened again has another one.
+/// The identity of an [`OpenBaseImage`] in this process. A file gets a new identity each time it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct BaseImageId(u64);
 
@@ -33,15 +33,15 @@ impl BaseImageId {
         Self(number)
     }
 
-    /// Returns an id that no other base image has.
+    /// Returns a new unique id.
     fn next() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// An open base image on this machine. Its bytes stay the same for the lifetime of this object, even if another file
-/// replaces its file.
+/// An open base image on this machine. The bytes stay the same for the lifetime of this object, even if another file
+/// replaces the file of the image.
 pub struct OpenBaseImage {
     id: BaseImageId,
     image: Arc<BaseImage>,
@@ -49,15 +49,15 @@ pub struct OpenBaseImage {
     os_image: OsImage,
     digest: Digest,
     paths: ImagePaths,
-    /// The state of the file when it was hashed.
+    /// The length, inode and times of the file when it was hashed.
     stamp: FileStamp,
     nmstatectl: OnceCell<PackedArchive>,
-    /// Whether the library has removed or replaced it.
+    /// Whether the library has removed or replaced the image.
     is_released: AtomicBool,
 }
 
 impl fmt::Debug for OpenBaseImage {
-    /// Omits the URL, which may contain credentials, and the thousand structures of an image.
+    /// Omits the URL, which may contain credentials, and the many structures of the image.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut base = f.debug_struct("OpenBaseImage");
         base.field("name", &self.paths.name()).field("digest", &self.digest).field("stamp", &self.stamp);
@@ -66,7 +66,7 @@ impl fmt::Debug for OpenBaseImage {
 }
 
 impl OpenBaseImage {
-    /// Creates a base image whose file was hashed.
+    /// Creates a base image from an open and hashed file.
     pub(super) fn new(
         (image, file): (BaseImage, Arc<BaseFile>),
         os_image: OsImage,
@@ -88,7 +88,7 @@ impl OpenBaseImage {
         }
     }
 
-    /// Returns the image, for planning.
+    /// Returns the parsed image, from which artifacts are planned.
     #[must_use]
     pub fn image(&self) -> &Arc<BaseImage> {
         &self.image
@@ -98,7 +98,7 @@ impl OpenBaseImage {
         self.id
     }
 
-    /// Returns `true` if the library has removed or replaced the image: nothing may be cached that keeps it open.
+    /// Returns `true` if the library has removed or replaced the image. Caches must not keep a released image open.
     pub(crate) fn is_released(&self) -> bool {
         self.is_released.load(Ordering::SeqCst)
     }
@@ -107,24 +107,25 @@ impl OpenBaseImage {
         self.is_released.store(true, Ordering::SeqCst);
     }
 
-    /// Returns the file, for serving.
+    /// Returns the file, from which image bytes are served.
     pub(crate) fn file(&self) -> &Arc<BaseFile> {
         &self.file
     }
 
-    /// Returns its SHA-256 digest.
+    /// Returns the SHA-256 digest of the image.
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// Reports whether its file still has the bytes that were hashed.
+    /// Returns `true` if the file still has the same bytes as when it was hashed.
     #[must_use]
     pub fn is_unchanged(&self) -> bool {
         self.file.stamp().is_ok()
     }
 
-    /// Returns the time of the last change of its file: later than `mtime` if a process has set `mtime` back.
+    /// Returns the time of the last change of the file: the later one of `mtime` and `ctime`, because a process may
+    /// have set back `mtime`. Returns `None` if the time is out of range.
     #[must_use]
     pub fn changed_at(&self) -> Option<DateTime<Utc>> {
         to_utc(self.stamp.modified.max(self.stamp.changed))
@@ -134,8 +135,8 @@ impl OpenBaseImage {
         self.stamp
     }
 
-    /// Returns the program `nmstatectl` of the image, packed for an initrd. Returns `None` if the initrd of this
-    /// OpenShift version does not need it. The program is extracted once and stored next to the image.
+    /// Returns the program `nmstatectl` from the image, packed as an archive for an initrd. Returns `None` if initrds
+    /// of this OpenShift version do not need the program. Extracts the program once and stores it next to the image.
     ///
     /// # Errors
     ///
@@ -168,18 +169,18 @@ impl OpenBaseImage {
     }
 }
 
-/// Converts a time. Returns `None` if it is out of the range of the calendar.
+/// Converts a file time. Returns `None` if it is out of the range of `DateTime`.
 pub(super) fn to_utc(time: FileTime) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp(time.seconds, u32::try_from(time.nanoseconds).ok()?)
 }
 
-/// Returns an error if bytes may have been read that do not belong to the digest of the file.
+/// Returns an error if the file may have changed since it was hashed, so that bytes read from it are not reliable.
 fn require_unchanged(file: &BaseFile) -> Result<(), isogen::Error> {
     let name = || file.source().name().to_owned();
     file.stamp().map(drop).map_err(|source| isogen::Error::Read { file: name(), offset: 0, source })
 }
 
-/// Reads the program that was extracted from exactly this image earlier.
+/// Reads the stored program. Returns `None` if it was extracted from an image with another digest, or is damaged.
 fn read_cached_nmstatectl(paths: &ImagePaths, image: Digest) -> Option<PackedArchive> {
     let record: ProgramRecord = record::read_record(&paths.nmstatectl_record())?;
     if record.image.parse_digest() != Some(image) {
@@ -192,7 +193,7 @@ fn read_cached_nmstatectl(paths: &ImagePaths, image: Digest) -> Option<PackedArc
     is_whole.then(|| PackedArchive::from_encoded(bytes.into()))
 }
 
-/// Stores the program for the next start. A failure is only logged, because the program can be extracted again.
+/// Stores the program for the next start. Only logs a failure, because the program can be extracted again.
 fn cache_nmstatectl(paths: &ImagePaths, image: Digest, packed: &Bytes) {
     let path = paths.nmstatectl_file();
     let record = ProgramRecord { image: image.into(), sha256: Digest::from_data(packed).into() };

@@ -1,4 +1,4 @@
-//! Errors of the library and of its images.
+//! Errors of the image library and of its images.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -20,24 +20,24 @@ pub enum LibraryError {
     /// The directory cannot be created or read.
     #[error("cannot use directory {} as image library", path.display())]
     Directory {
-        /// The directory.
+        /// Path of the library's directory.
         path: PathBuf,
-        /// The error of the file system.
+        /// The error from the file system.
         source: io::Error,
     },
     /// The version of an image cannot be part of a file name.
     #[error("version {version:?} of a base image cannot be part of a file name")]
     Version {
-        /// The version.
+        /// The invalid version from the catalogue entry.
         version: String,
     },
-    /// Entries of one image have different digests.
+    /// Catalogue entries of the same image have different digests.
     #[error(
         "base image {image} has entries with different values of sha256; entries with the same version, architecture \
-         and type share one file, so give all of them the same sha256, or correct the version of one"
+         and type share one file, so use the same sha256 for all of them, or correct the version of one"
     )]
     ContradictoryDigest {
-        /// The name of its file.
+        /// The file name of the image.
         image: String,
     },
     /// The OpenShift version of an image is invalid.
@@ -46,29 +46,29 @@ pub enum LibraryError {
     /// The URL of an image is not supported.
     #[error("no valid source for base image {image}")]
     Location {
-        /// The name of the image.
+        /// The file name of the image.
         image: String,
-        /// What is wrong with its URL.
+        /// The reason why the URL is not supported.
         source: ImageLocationError,
     },
-    /// An image that was added is not on an HTTP server.
+    /// The URL of an added image is not an HTTP or HTTPS URL.
     #[error("added base image {image} must have an http: or https: URL")]
     AddedLocation {
-        /// The name of the image.
+        /// The file name of the image.
         image: String,
     },
     /// The certificate file cannot be used.
     #[error("cannot use the certificates in {}", path.display())]
     Certificates {
-        /// The file.
+        /// Path of the PEM file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason why the file cannot be used.
         source: Box<dyn Error + Send + Sync>,
     },
     /// A configured header is not valid. The value is omitted because it may be a credential.
     #[error("invalid value of request header {name:?}")]
     Header {
-        /// Its name.
+        /// The name of the header.
         name: String,
     },
     /// The library was opened outside of a Tokio runtime.
@@ -77,7 +77,7 @@ pub enum LibraryError {
     /// The client of a server or bucket cannot be created.
     #[error("cannot set up downloads of base images")]
     Client {
-        /// The error of the client.
+        /// The error from the client.
         source: Box<dyn Error + Send + Sync>,
     },
 }
@@ -86,32 +86,32 @@ pub enum LibraryError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImageNotReady {
-    /// The image is not in the catalogue of this library and was not added, or it was removed.
+    /// The image is not in the catalogue and was not added, or it was removed.
     #[error("{image} is not in the catalogue")]
     Unknown {
-        /// The name that its file would have.
+        /// The file name that the image would have.
         image: String,
     },
-    /// The image is not ready yet.
+    /// The image is being downloaded or checked, or waits for that.
     #[error("base image {image} is not ready yet")]
     OnItsWay {
-        /// The name of its file.
+        /// The file name of the image.
         image: String,
     },
-    /// The image was requested by an entry that has another digest.
+    /// The digest of the image differs from the digest in the requested entry.
     #[error("base image {image} has the SHA-256 digest {found}, but the requested entry has {expected}")]
     OtherDigest {
-        /// The name of its file.
+        /// The file name of the image.
         image: String,
-        /// The digest of the entry.
+        /// The digest in the entry.
         expected: Digest,
         /// The digest of the file.
         found: Digest,
     },
-    /// The latest attempt to obtain the image failed. The library retries.
+    /// The latest attempt to obtain the image failed. The library will retry.
     #[error("{reason}")]
     Failed {
-        /// The image, its location and the error.
+        /// A message with the file name of the image, the location and the error.
         reason: String,
         /// The time of the next attempt.
         retry_at: DateTime<Utc>,
@@ -131,15 +131,15 @@ pub enum NmstatectlError {
     /// The program cannot be extracted from the image.
     #[error("cannot extract nmstatectl from {image}")]
     Extract {
-        /// The name of the image.
+        /// The file name of the image.
         image: String,
         /// The error of the extraction.
         source: isogen::Error,
     },
-    /// The work was interrupted.
+    /// The extraction was interrupted, for example by the end of the process.
     #[error("extraction of nmstatectl from {image} was cancelled")]
     GivenUp {
-        /// The name of the image.
+        /// The file name of the image.
         image: String,
     },
 }
@@ -149,7 +149,7 @@ pub enum NmstatectlError {
 pub(super) enum FetchError {
     #[error("the request failed")]
     Request { source: Box<dyn Error + Send + Sync> },
-    #[error("the server answered with status {status}")]
+    #[error("the server responded with status {status}")]
     Status { status: u16 },
     #[error("the bucket does not exist; create it, or correct the URL of the image")]
     MissingBucket,
@@ -179,7 +179,7 @@ pub(super) enum FetchError {
     NotAnImage { found: String },
     #[error("the downloaded file is not a usable base image")]
     Structure { source: isogen::Error },
-    #[error("volume identifier {volume_id:?} is not that of a CoreOS live ISO")]
+    #[error("volume identifier {volume_id:?} is not from a CoreOS live ISO")]
     VolumeId { volume_id: String },
     #[error(
         "the image is for CPU architecture {found}, expected {expected}; correct the architecture, or use another image"
@@ -201,7 +201,7 @@ pub(super) enum FetchError {
 }
 
 impl FetchError {
-    /// Returns whether the same request may succeed soon.
+    /// Returns `true` if the same request may succeed soon.
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::Request { .. }
@@ -214,8 +214,8 @@ impl FetchError {
         }
     }
 
-    /// Returns the reason that `/health` shows: nothing of what the server sent. With it, a user who adds
-    /// an image could read from other services of the network.
+    /// Returns the reason to show for an image that a user added. It contains no data from the server. Otherwise, the
+    /// user could add URLs of internal services and read their responses.
     pub(super) fn public_reason(&self) -> String {
         match self {
             Self::Request { source } => {
@@ -242,7 +242,7 @@ impl FetchError {
         }
     }
 
-    /// Returns whether the error is about the contents of a file, as opposed to access to it.
+    /// Returns `true` if the error is about the contents of a file, and not about the access to it.
     pub(super) fn is_content_error(&self) -> bool {
         matches!(
             self,
@@ -250,13 +250,13 @@ impl FetchError {
         )
     }
 
-    /// Returns `true` if the file is a valid image, but another one than the entry describes. A further attempt very
-    /// probably obtains the same file.
+    /// Returns `true` if the file is a valid image, but differs from the description in the entry. Another attempt
+    /// would very probably download the same file.
     pub(super) fn is_other_image(&self) -> bool {
         matches!(self, Self::VolumeId { .. } | Self::Architecture { .. })
     }
 
-    /// Returns whether the received bytes may still be the start of the image.
+    /// Returns `true` if the received bytes may still be the start of the image, so that the download can resume.
     pub(super) fn keeps_partial_file(&self) -> bool {
         matches!(
             self,
@@ -270,17 +270,17 @@ impl FetchError {
     }
 }
 
-/// Returns an error and its causes on one line.
+/// Formats an error and its causes on one line.
 pub(super) fn error_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
-    // A limit, because the causes of an error from another crate might form a cycle.
+    // The limit guards against a cycle in the causes of an error from another crate.
     for _ in 0..16 {
         let Some(error) = cause else { break };
-        let said = error.to_string();
-        if !text.ends_with(&said) {
+        let message = error.to_string();
+        if !text.ends_with(&message) {
             // Writing to a `String` cannot fail.
-            let _ = write!(text, ": {said}");
+            let _ = write!(text, ": {message}");
         }
         cause = error.source();
     }

@@ -1,4 +1,4 @@
-//! The download of one image, in as many requests as it needs.
+//! The download of one image. It resumes with further requests after temporary failures.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -21,13 +21,13 @@ use super::remote::{ByteStream, ImageResponse};
 use super::settings::LibrarySettings;
 use super::state::BaseImageState;
 
-/// Chunks in the channel between the socket and the disk. A chunk has some ten kilobytes.
+/// Maximum number of chunks in the channel between the socket and the disk. A chunk is about 10 KB long.
 const CHUNKS: usize = 32;
 
-/// The most bytes of an image that a user added. A live ISO has one to two gigabytes.
+/// Maximum length of an image that a user added. A live ISO is one to two gigabytes long.
 const MAX_ADDED_LEN: u64 = 8 << 30;
 
-/// Downloads the missing bytes of an image and completes it if it is valid.
+/// Downloads the missing bytes of an image, verifies the image and publishes it.
 pub(super) async fn download_image(
     managed: &Arc<ManagedImage>,
     mut part: PartialFile,
@@ -57,14 +57,14 @@ pub(super) async fn download_image(
 }
 
 async fn wipe_partial_file(mut part: PartialFile, is_last: bool) -> Result<PartialFile, FetchError> {
-    let wiped = on_dedicated_thread(move || {
+    let wipe = on_dedicated_thread(move || {
         if is_last {
             part.discard();
             return Ok(part);
         }
         part.wipe().map(|()| part)
     });
-    wiped.await?
+    wipe.await?
 }
 
 async fn finish_partial_file(
@@ -77,7 +77,8 @@ async fn finish_partial_file(
     on_dedicated_thread(move || part.verify_and_publish(&of)).await?
 }
 
-/// Sends one request and writes the response. The outer error means that the part is lost.
+/// Sends one request and writes the response to the partial file. After an error in the inner result, the partial file
+/// is still usable. After an outer error, it is lost.
 async fn attempt_request(
     managed: &Arc<ManagedImage>,
     part: PartialFile,
@@ -92,18 +93,18 @@ async fn attempt_request(
     }
 }
 
-/// Requests the bytes that a part lacks, or all bytes if the part cannot be resumed.
+/// Requests the missing bytes of a partial file, or all bytes if the file cannot be resumed.
 async fn request_missing_bytes(
     managed: &ManagedImage,
     part: &PartialFile,
 ) -> Result<ImageResponse, FetchError> {
     let Some(remote) = &managed.remote else { return Err(FetchError::GivenUp) };
-    // Without a validator, only the SHA-256 digest of the catalogue can show whether the bytes of two requests belong
-    // together.
+    // Without a validator, only the SHA-256 digest in the catalogue can prove that the bytes of two requests belong to
+    // the same version.
     let can_resume = |origin: &&RemoteVersion| origin.validator.is_some() || managed.image.sha256.is_some();
     let origin = part.remote_version().filter(|_| part.received_len() > 0).filter(can_resume);
     let from = origin.map(|origin| (part.received_len(), origin));
-    // One limit for redirects and informational responses too: each may arrive in time, and there may be many.
+    // The limit applies to all redirects and informational responses together, because there may be many of them.
     let limit = managed.shared.settings.stall;
     let late = |_| FetchError::Request { source: format!("timed out: no response within {limit:?}").into() };
     let response = tokio::time::timeout(limit, remote.request_from(from)).await.map_err(late)??;
@@ -149,8 +150,8 @@ async fn write_response(
     Ok((part, outcome))
 }
 
-/// Holds the slot of a download until it is dropped, or for its turn. A slow download then continues without a slot, so
-/// it keeps no other one waiting.
+/// Holds the slot of a download until this future is dropped, but at most for the duration `turn`. A slow download then
+/// continues without a slot, so that other downloads can start.
 async fn hold_slot(slot: SemaphorePermit<'_>, turn: Option<Duration>) -> Infallible {
     if let Some(turn) = turn {
         tokio::time::sleep(turn).await;
@@ -159,8 +160,8 @@ async fn hold_slot(slot: SemaphorePermit<'_>, turn: Option<Duration>) -> Infalli
     pending().await
 }
 
-/// Passes the received chunks to the writer. Fails if the server sends too little. The time that the writer takes does
-/// not count.
+/// Passes the received chunks to the writer. Returns an error if the server sends too few bytes in a time window. The
+/// time spent waiting for the writer does not count.
 async fn feed_writer(
     (mut body, sender): (ByteStream, mpsc::Sender<Bytes>),
     settings: &LibrarySettings,
@@ -169,7 +170,7 @@ async fn feed_writer(
     let mut window_end = pin!(tokio::time::sleep(window));
     let mut received = 0;
     loop {
-        // Stop when the writer stops, even if no more chunks arrive. The writer returns the reason itself.
+        // Stop when the writer stops, even if no more chunks arrive. The writer returns the error.
         let chunk = tokio::select! {
             chunk = body.next() => chunk,
             () = sender.closed() => None,
@@ -188,13 +189,13 @@ async fn feed_writer(
         if sender.send(chunk).await.is_err() {
             return Ok(());
         }
-        // Nothing is received meanwhile, and that is not the fault of the server.
+        // Extend the window by this time, in which the server could not send anything.
         let end = window_end.deadline() + sending.elapsed();
         window_end.as_mut().reset(end);
     }
 }
 
-/// Publishes the progress until it is dropped.
+/// Publishes the progress until this future is dropped.
 async fn publish_progress(managed: &ManagedImage, have: &AtomicU64, total: u64) -> Infallible {
     let mut pauses = tokio::time::interval(PROGRESS_PAUSE);
     let mut published = None;
@@ -208,7 +209,7 @@ async fn publish_progress(managed: &ManagedImage, have: &AtomicU64, total: u64) 
     }
 }
 
-/// Where the response of one request is written.
+/// Writes the response of one request to a partial file.
 struct ResponseWriter {
     origin: RemoteVersion,
     start: u64,
@@ -242,14 +243,14 @@ mod tests {
     use super::*;
 
     const WINDOW: Duration = Duration::from_secs(60);
-    /// How long the writer takes before it receives the first chunk.
+    /// Time that the writer takes before it receives the first chunk.
     const DISK: Duration = Duration::from_secs(100);
 
     fn chunk(len: usize) -> Result<Bytes, FetchError> {
         Ok(Bytes::from(vec![0; len]))
     }
 
-    /// Returns the outcome of a download, and its time. The server sends 20 bytes at once and 60 more after a pause.
+    /// Returns the result and the duration of a download. The server sends 20 bytes immediately and 60 after a pause.
     async fn download_to_slow_disk(pause: Duration) -> (Result<(), FetchError>, Duration) {
         let mut settings = LibrarySettings::new("/nonexistent");
         (settings.stall, settings.min_rate) = (WINDOW, 1);
@@ -258,7 +259,7 @@ mod tests {
             chunk(60)
         });
         let body = stream::iter([chunk(10), chunk(10)]).chain(last).boxed();
-        // The second chunk waits until the first one is received.
+        // The channel holds one chunk, so the second one waits for the writer.
         let (sender, mut receiver) = mpsc::channel(1);
         let start = Instant::now();
         let writer = async {

@@ -1,9 +1,9 @@
-//! Leases of base images, which prove that no process writes to them.
+//! File leases of base images. A lease proves that no process can write to the file.
 //!
 //! If a process opens a leased file for writing, the kernel sends a [signal](SIGNAL) and makes that process wait. The
-//! library then revokes the file, so that no further byte is served from it, and the process continues within
-//! milliseconds. Before that, it deletes the record of the image, so that the file is hashed again even if its times
-//! are unchanged: on `tmpfs`, a write to mapped pages changes no time.
+//! library then deletes the record of the image and revokes the file. No further byte is served from it, and the
+//! waiting process continues within milliseconds. Without the record, the file is hashed again even if its times are
+//! unchanged, because on `tmpfs` a write to mapped pages does not change the times.
 
 use std::fs::File;
 use std::io;
@@ -21,17 +21,18 @@ use super::verify::disk_error;
 use crate::base_files::{BaseFile, Lease, SIGNAL};
 use isogen::FileStamp;
 
-/// The number of attempts to take a lease, and the pause between them. Another process that waits to download the same
-/// image has it open for a moment.
+/// Maximum number of attempts to take a lease. An attempt fails while another process has the file open for writing,
+/// for example for a moment to try the lock of a download.
 const ATTEMPTS: u32 = 10;
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The leased files of a library.
 #[derive(Debug)]
 pub(super) struct LibraryLeases {
     leased: Arc<LeasedFiles>,
-    /// Whether the signal is handled. Without it, a process that opens the file for writing would wait for 45 seconds,
-    /// so no lease is taken.
+    /// Whether the signal is handled. If not, the library takes no leases, because a process that opens a leased file
+    /// for writing would wait for 45 seconds.
     is_watched: bool,
 }
 
@@ -39,25 +40,25 @@ pub(super) struct LibraryLeases {
 struct LeasedFiles(Mutex<Vec<(Weak<BaseFile>, Weak<ManagedImage>)>>);
 
 impl LibraryLeases {
-    /// Creates an empty set. Must be called within a Tokio runtime.
+    /// Starts to handle the signal. Must be called within a Tokio runtime.
     pub(super) fn new() -> Self {
         let leased = Arc::<LeasedFiles>::default();
-        let called = signal(SignalKind::from_raw(SIGNAL));
-        if let Err(error) = &called {
+        let signals = signal(SignalKind::from_raw(SIGNAL));
+        if let Err(error) = &signals {
             tracing::warn!(%error, "cannot handle signals, base images are not leased");
         }
         let is_watched =
-            called.map(|called| tokio::spawn(watch_lease_signals(Arc::clone(&leased), called))).is_ok();
+            signals.map(|signals| tokio::spawn(watch_lease_signals(Arc::clone(&leased), signals))).is_ok();
         Self { leased, is_watched }
     }
 
-    /// Takes a lease of the file at a path, of which `file` is an open handle. Returns `None` if the system grants no
-    /// lease for this file.
+    /// Takes a lease of the file at `path`, which must be the open file `file`. Returns `None` if the kernel does not
+    /// grant leases for this file.
     pub(super) fn acquire(&self, path: &Path, file: &File) -> Result<Option<Lease>, FetchError> {
         if !self.is_watched {
             return Ok(None);
         }
-        // A lease belongs to one open handle, so this one is not shared. Connections may take another lease of `file`.
+        // A lease belongs to one open file description, so open the file again and keep that handle private.
         let own = File::open(path).map_err(disk_error("opening", path))?;
         let stamps = [&own, file].map(FileStamp::from_file);
         let [Ok(actual), Ok(expected)] = stamps else { return Err(FetchError::Unstable) };
@@ -81,7 +82,7 @@ impl LibraryLeases {
         Err(FetchError::OpenForWriting { path: path.to_owned() })
     }
 
-    /// Registers a leased file, so that its lease is returned when a process opens the file for writing.
+    /// Registers a leased file, so that the lease is released when a process opens the file for writing.
     pub(super) fn register(&self, file: &Arc<BaseFile>, slot: &Arc<ManagedImage>) {
         let mut all = self.leased.lock_files();
         all.retain(|(file, _)| file.strong_count() > 0);
@@ -92,14 +93,14 @@ impl LibraryLeases {
     }
 }
 
-async fn watch_lease_signals(leased: Arc<LeasedFiles>, mut called: Signal) {
-    let unwatched = UnprotectOnDrop(leased);
-    while called.recv().await.is_some() {
-        unwatched.0.end_broken_leases();
+async fn watch_lease_signals(leased: Arc<LeasedFiles>, mut signals: Signal) {
+    let guard = UnprotectOnDrop(leased);
+    while signals.recv().await.is_some() {
+        guard.0.end_broken_leases();
     }
 }
 
-/// Removes the protection of all files at the end of the runtime: afterwards, no task handles the signal.
+/// Abandons all leases when the runtime ends, because no task handles the signal afterwards.
 struct UnprotectOnDrop(Arc<LeasedFiles>);
 
 impl Drop for UnprotectOnDrop {

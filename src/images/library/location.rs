@@ -1,28 +1,23 @@
-//! The source of a base image.
+//! The location of a base image: a URL on a server, an object in a bucket, or a local file.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use reqwest::Url;
 
-/// The source of a base image. `Display` and `Debug` omit credentials: user, password and parameters.
+/// The location of a base image. `Display` and `Debug` omit the parts that may contain credentials: user, password and
+/// query parameters.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum ImageLocation {
     /// An HTTP or HTTPS server.
     Http(Url),
     /// An object in a bucket.
-    Bucket {
-        /// The name of the bucket.
-        bucket: String,
-        /// The name of the object.
-        key: String,
-    },
-    /// A file on this machine. It is used in place: a copy of gigabytes has no benefit, and the owner of the file
-    /// decides how long it exists.
+    Bucket { bucket: String, key: String },
+    /// A file on this machine. The library uses it in place and does not copy it.
     File(PathBuf),
 }
 
-/// A URL or path that cannot be the source of an image.
+/// The error for a URL or path that is not a valid location of a base image.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid URL of a base image: {0}; expected an http:, https:, s3: or file: URL, or a path")]
 pub struct ImageLocationError(String);

@@ -1,4 +1,4 @@
-//! One base image of the library: its state, and the task that obtains it and keeps it ready.
+//! The state of one base image in the library, and the task that obtains the image and keeps it ready.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -28,25 +28,25 @@ use crate::base_files::BaseFile;
 use inventory::catalogue::OsImage;
 use isogen::FileStamp;
 
-/// Each hash computation occupies one CPU core.
+/// Maximum number of concurrent hash computations. Each one occupies a CPU core.
 const PARALLEL_HASHES: usize = 2;
-/// The interval at which the state of a download by another process is checked.
+/// Interval at which to check the progress of a download by another process.
 const OTHERS_PAUSE: Duration = Duration::from_millis(500);
-/// The interval at which the progress of a download or verification is published.
+/// Interval at which to publish the progress of a download or verification.
 pub(super) const PROGRESS_PAUSE: Duration = Duration::from_millis(100);
-/// The number of longest pauses before a URL with another image is tried again: a day, with the default settings. Each
-/// attempt downloads the whole image.
+/// Pause before another attempt to download from a URL that provided a wrong image, as a multiple of the longest retry
+/// pause. With the default settings, it is a day. It is long, because each attempt downloads a whole image.
 const OTHER_IMAGE_PAUSES: u32 = 288;
 
-/// State that all slots of a library share.
+/// The state that all images of a library share.
 #[derive(Debug)]
 pub(super) struct LibraryShared {
     pub(super) settings: LibrarySettings,
-    /// The limits of images of the catalogue.
+    /// Limits for images of the catalogue.
     pub(super) configured: WorkLimits,
-    /// The limits of images that users added. Those of the catalogue do not wait for them.
+    /// Limits for added images. They are separate, so that images of the catalogue do not wait for added images.
     pub(super) added: WorkLimits,
-    /// Counts state changes of all images.
+    /// Number of state changes of all images.
     pub(super) changes: watch::Sender<u64>,
     pub(super) leases: LibraryLeases,
     pub(super) released: ReleasedImages,
@@ -80,7 +80,7 @@ pub(super) struct ManagedImage {
     pub(super) is_added: bool,
     /// Whether the image was removed from the library.
     pub(super) removed: watch::Sender<bool>,
-    /// Notified when a reader reports that the file has changed.
+    /// Notified when a reader or a lease signal reports that the file may have changed.
     pub(super) suspected_change: Notify,
 }
 
@@ -93,7 +93,7 @@ impl fmt::Debug for ManagedImage {
     }
 }
 
-/// What the library knows about an image at one time.
+/// The published status of an image.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ImageStatus {
     pub(super) state: BaseImageState,
@@ -102,8 +102,8 @@ pub(super) struct ImageStatus {
 }
 
 impl ManagedImage {
-    /// Keeps the image available, and never returns: obtains it, retries after failures, and obtains it again when its
-    /// file changes.
+    /// Keeps the image available: obtains it, retries after failures, and obtains it again when the file changes. Never
+    /// returns.
     pub(super) async fn keep_available(self: Arc<Self>) {
         let mut failures = 0_u32;
         loop {
@@ -125,18 +125,18 @@ impl ManagedImage {
         }
     }
 
-    /// Publishes a failure, and waits until the next attempt.
+    /// Publishes a failure, and waits until it is time for the next attempt.
     async fn wait_for_retry(&self, error: &FetchError, failures: u32) {
         let retry = &self.shared.settings.retry;
         if self.remote.is_some() && error.is_other_image() {
             let pause = retry.longest_pause.saturating_mul(OTHER_IMAGE_PAUSES);
             let before = find_stamp(&self.image_path()).await.ok();
             self.publish_failure(error, pause);
-            // Timer or change: try again either way.
+            // Try again after the pause, or earlier if the file changes.
             let _ = tokio::time::timeout(pause, self.wait_until_file_differs(before)).await;
             return;
         }
-        // A file that another process is writing is complete soon, or never. Longer pauses do not help.
+        // If another process is writing the file, do not increase the pause: longer pauses would not help.
         let is_written = matches!(error, FetchError::OpenForWriting { .. } | FetchError::Unstable);
         let pause = retry.pause(if is_written { 1 } else { failures });
         self.publish_failure(error, pause);
@@ -162,14 +162,14 @@ impl ManagedImage {
         }
     }
 
-    /// Locks the part of the image, and hashes its bytes if it is resumed.
+    /// Locks the partial file of the image. Hashes the received bytes if the download can resume.
     async fn claim_partial_file(&self) -> Result<PartClaim, FetchError> {
         let Ok(_permit) = self.limits().hashing.acquire().await else { return Err(FetchError::GivenUp) };
         let (paths, url) = (self.paths.clone(), self.location.to_string());
         on_dedicated_thread(move || PartialFile::claim(&paths, &url)).await?
     }
 
-    /// Downloads the rest of a part, unless the process that had it before has just made it the base image.
+    /// Downloads the rest of a partial file, unless another process has completed the base image in the meantime.
     async fn download(self: &Arc<Self>, mut part: PartialFile) -> Result<Arc<OpenBaseImage>, FetchError> {
         if let Some(base) = self.adopt(false).await? {
             on_dedicated_thread(move || part.discard()).await?;
@@ -188,9 +188,9 @@ impl ManagedImage {
         Arc::new(OpenBaseImage::new(opened, self.image.clone(), self.paths.clone(), hashed))
     }
 
-    /// Returns the base image in an existing file, if it is valid. An invalid file of the library itself is downloaded
-    /// again. The first attempt after a start does not replace another image from the same URL: the server very probably
-    /// still has it.
+    /// Returns the base image in an existing file. Returns `None` if the image must be downloaded, because the file
+    /// does not exist or is invalid. The first attempt after a start returns an error, however, if the file is a valid
+    /// but wrong image from the same URL, because the server very probably still provides it.
     async fn adopt(self: &Arc<Self>, is_first: bool) -> Result<Option<Arc<OpenBaseImage>>, FetchError> {
         let path = self.image_path();
         match self.adopt_at(path.clone()).await {
@@ -211,10 +211,10 @@ impl ManagedImage {
         }
     }
 
-    /// Returns `true` if the record shows that the file is from the URL of the entry, and unchanged since then.
+    /// Returns `true` if the record proves that the file was downloaded from the URL of the entry, and has not changed.
     async fn is_from_same_url(self: &Arc<Self>) -> bool {
         let image = Arc::clone(self);
-        let checked = on_dedicated_thread(move || {
+        let check = on_dedicated_thread(move || {
             let record: ImageRecord = record::read_record(&image.paths.image_record())?;
             let stamp = FileStamp::from(&std::fs::metadata(image.image_path()).ok()?);
             let expected = image.image.sha256.map_or(record.sha256.clone(), DigestText::from);
@@ -224,7 +224,7 @@ impl ManagedImage {
                     && record.stamp == stamp.into(),
             )
         });
-        matches!(checked.await, Ok(Some(true)))
+        matches!(check.await, Ok(Some(true)))
     }
 
     async fn adopt_at(self: &Arc<Self>, path: PathBuf) -> Result<Option<Arc<OpenBaseImage>>, FetchError> {
@@ -243,7 +243,7 @@ impl ManagedImage {
         Ok(Some(self.new_ready_base((existing.image, existing.base_file), (digest, existing.stamp))))
     }
 
-    /// Reads the whole file to compute what the record does not contain.
+    /// Reads the whole file to compute the results that are missing in the record.
     async fn complete_record(
         self: &Arc<Self>,
         existing: ExistingImage,
@@ -251,7 +251,7 @@ impl ManagedImage {
     ) -> Result<(ExistingImage, Digest), FetchError> {
         let Ok(_permit) = self.limits().hashing.acquire().await else { return Err(FetchError::GivenUp) };
         let image = Arc::clone(self);
-        let examined = on_dedicated_thread(move || {
+        let examination = on_dedicated_thread(move || {
             let digest = match existing.digest {
                 Some(digest) => digest,
                 None => image.hash_existing(&existing, &path)?,
@@ -259,7 +259,7 @@ impl ManagedImage {
             existing.verify_and_record((&image.paths, &image.location.to_string()), &path, digest)?;
             Ok((existing, digest))
         });
-        examined.await?
+        examination.await?
     }
 
     fn hash_existing(&self, existing: &ExistingImage, path: &Path) -> Result<Digest, FetchError> {
@@ -267,7 +267,7 @@ impl ManagedImage {
         let mut progress = ProgressPublisher::new(self);
         let digest = existing
             .hash_file(path, |have| progress.publish_progress(BaseImageState::Verifying { have, total }))?;
-        // Oddities are logged once per file, not at each start.
+        // Only when the file is hashed, so that the warning is not repeated at each start.
         verify::warn_if_unusual(self.paths.name(), &existing.image);
         Ok(digest)
     }
@@ -276,7 +276,7 @@ impl ManagedImage {
         if self.is_added { &self.shared.added } else { &self.shared.configured }
     }
 
-    /// Returns the path where the image is, or where it will be.
+    /// Returns the path of the complete image, which may not exist yet.
     fn image_path(&self) -> PathBuf {
         match &self.location {
             ImageLocation::File(path) => path.clone(),
@@ -287,7 +287,7 @@ impl ManagedImage {
     async fn wait_until_requested(&self) {
         if self.shared.settings.when == DownloadTiming::OnFirstUse && !*self.requested.borrow() {
             self.publish_unready(BaseImageState::Absent);
-            // `wait_for` cannot fail: the image itself owns the sender.
+            // Cannot fail, because `self` owns the sender.
             let _ = self.requested.subscribe().wait_for(|is_requested| *is_requested).await;
         }
     }
@@ -297,7 +297,7 @@ impl ManagedImage {
         let path = self.image_path();
         loop {
             tokio::time::sleep(self.shared.settings.recheck).await;
-            // A file server that does not answer has not changed anything.
+            // Ignore errors: an unreachable file server does not mean that the file has changed.
             if find_stamp(&path).await.is_ok_and(|now| Some(now) != before) {
                 return;
             }
@@ -307,7 +307,7 @@ impl ManagedImage {
     async fn wait_until_replaced(&self, base: &OpenBaseImage) {
         let path = self.image_path();
         loop {
-            // Timer or notification: check the file either way.
+            // Check the file periodically, and after a notification.
             let _ =
                 tokio::time::timeout(self.shared.settings.recheck, self.suspected_change.notified()).await;
             let now = tokio::fs::metadata(&path).await;
@@ -317,7 +317,7 @@ impl ManagedImage {
             match now.map(|metadata| FileStamp::from(&metadata)) {
                 Ok(stamp) if stamp != base.file_stamp() => return,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
-                // A file server that does not answer has not replaced anything.
+                // Ignore other errors: an unreachable file server does not mean that the file was replaced.
                 _ => {}
             }
         }
@@ -347,7 +347,8 @@ impl ManagedImage {
         self.update_status(|status| *status = ImageStatus { state, base: None });
     }
 
-    /// Changes the status, and releases the open image that it had before. A removed image has none.
+    /// Changes the status. Releases the previous open image if the new status has another one or none. The status of a
+    /// removed image is always empty.
     pub(super) fn update_status(&self, change: impl FnOnce(&mut ImageStatus)) {
         let mut released = None;
         self.status.send_modify(|status| {
@@ -375,7 +376,7 @@ async fn find_stamp(path: &Path) -> std::io::Result<Option<FileStamp>> {
     }
 }
 
-/// Publishes progress, at most once per [`PROGRESS_PAUSE`].
+/// Publishes progress at most once per [`PROGRESS_PAUSE`].
 pub(super) struct ProgressPublisher<'a> {
     image: &'a ManagedImage,
     published_at: Option<Instant>,
@@ -394,7 +395,7 @@ impl<'a> ProgressPublisher<'a> {
     }
 }
 
-/// Returns the time after a pause, or the last time of the calendar if the pause ends after it.
+/// Returns the time after a pause. Saturates at the maximum of `DateTime`.
 fn retry_time_after(now: DateTime<Utc>, pause: Duration) -> DateTime<Utc> {
     let end = TimeDelta::from_std(pause).ok().and_then(|pause| now.checked_add_signed(pause));
     end.unwrap_or(DateTime::<Utc>::MAX_UTC)

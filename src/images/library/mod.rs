@@ -1,9 +1,9 @@
 //! The image library: downloads, verifies and opens base images, and identifies them by their digests.
 //!
-//! Each image has its own task, so an unavailable image delays no other:
+//! Each image has its own task, so an unavailable image does not delay others:
 //!
 //! ```text
-//!            +-------- a file that is there and is good ---------+
+//!            +--------------- a valid file exists ---------------+
 //!            |                                                   v
 //! Absent ----+--> Downloading --> Verifying ----------------> Ready
 //!   ^                |  ^             |                          |
@@ -12,19 +12,21 @@
 //!   +---------------- the file was replaced or deleted ----------+
 //! ```
 //!
-//! Incomplete files have another name, and nothing is read from them. A file gets the name of an image by a rename,
-//! after its length, its structure and, if the catalogue has it, its SHA-256 digest were found right. The SHA-256 digest
-//! of every ready image is known. It comes from a record next to the file if the length, inode and times in the record
-//! match the file, and is computed otherwise. A file lease proves that the file keeps these bytes. If a process dies
-//! during a download, the next one resumes it if the server still has the same version.
+//! A download goes to a file with another name, which is never served. When it is complete, the library checks the
+//! length, the structure and, if the catalogue contains it, the SHA-256 digest. Then it renames the file.
+//!
+//! The library has the SHA-256 digest of every ready image. It reads the digest from a record next to the file if the
+//! length, inode and times in the record match the file, and computes it otherwise. A file lease proves that the bytes
+//! do not change afterwards. If a process dies during a download, the next process resumes it, provided that the server
+//! still has the same version.
 //!
 //! Several processes may use the same directory, even one that they cannot write to. Only one process downloads each
 //! image.
 //!
-//! Users may add images while the library is open. They come from HTTP servers only, within the limits of
-//! [`AddedImageServers`].
+//! Users may add images while the library is open. [`AddedImageServers`] limits the servers of added images, which must
+//! be HTTP servers.
 //!
-//! The library knows nothing about infra-envs and serves no requests.
+//! The library has no dependency on infra-envs and does not serve requests.
 
 mod added_servers;
 mod base;
@@ -71,7 +73,8 @@ use paths::{ImageKey, ImagePaths};
 use released::ReleasedImages;
 use remote::{DownloadSource, RemoteClient};
 
-/// The number of concurrent downloads of added images, within their [turns](LibrarySettings::added_turn).
+/// Maximum number of concurrent downloads of added images. A download that exceeds its
+/// [turn](LibrarySettings::added_turn) does not count.
 const PARALLEL_ADDED_DOWNLOADS: usize = 2;
 
 /// An image library. Clones share its state; dropping the last clone stops the background work.
@@ -84,7 +87,7 @@ pub struct Library {
 struct LibraryInner {
     slots: RwLock<BTreeMap<ImageKey, LibrarySlot>>,
     shared: Arc<LibraryShared>,
-    /// The client for added images, once there is one: its certificates take milliseconds to read.
+    /// The client for added images. Created on first use, because reading the certificates takes milliseconds.
     added_client: OnceLock<RemoteClient>,
     runtime: Handle,
 }
@@ -100,7 +103,7 @@ impl Drop for LibrarySlot {
     fn drop(&mut self) {
         self.image.removed.send_replace(true);
         self.task.abort();
-        // Tasks that wait for the image may hold it longer than its file.
+        // Close the file now, because tasks that wait for the image may keep the `ManagedImage` alive.
         self.image.update_status(|status| *status = ImageStatus::default());
     }
 }
@@ -116,9 +119,9 @@ impl LibraryInner {
 }
 
 impl Library {
-    /// Opens a library of the images of a catalogue. Returns immediately, and opens existing files and downloads
-    /// missing ones in the background. Entries with the same version, architecture and type are one image; the library
-    /// uses the URL of the entry with the newest OpenShift version.
+    /// Opens a library of the images of a catalogue. Returns immediately. Opens existing files and downloads missing
+    /// images in the background. Entries with the same version, architecture and type are one image, for which the
+    /// library uses the URL of the entry with the newest OpenShift version.
     ///
     /// # Errors
     ///
@@ -131,11 +134,11 @@ impl Library {
         Self::open_with_added(settings, images, [])
     }
 
-    /// Opens a library of the images of a catalogue and of images that users [added](Self::set_added) earlier.
+    /// Opens a library of the images of a catalogue, and of the images that users [added](Self::set_added) earlier.
     ///
     /// # Errors
     ///
-    /// Returns an error as [`open`](Self::open) does. Invalid images that were added are logged.
+    /// Returns an error in the same cases as [`open`](Self::open). Logs and ignores invalid added images.
     pub fn open_with_added(
         settings: LibrarySettings,
         images: impl IntoIterator<Item = OsImage>,
@@ -175,12 +178,12 @@ impl Library {
         Ok(library)
     }
 
-    /// Sets the images that users added while the library is open, in addition to those of the catalogue. New ones are
-    /// downloaded at once. Those that are no longer in the list are removed with their files; their readers continue.
-    /// An image of the catalogue takes precedence over an added one with the same version, architecture and type.
-    /// Invalid images are logged and left out.
+    /// Sets the list of added images, which the library provides in addition to the images of the catalogue. Downloads
+    /// new images immediately. Removes images that are no longer in the list, and their files; readers in progress
+    /// continue. An image of the catalogue takes precedence over an added image with the same version, architecture and
+    /// type. Logs and ignores invalid images.
     ///
-    /// Added images do not count for [`is_ready`](Self::is_ready).
+    /// [`is_ready`](Self::is_ready) does not depend on added images.
     pub fn set_added(&self, images: impl IntoIterator<Item = OsImage>) {
         let mut new_images = BTreeMap::new();
         for image in images {
@@ -200,7 +203,7 @@ impl Library {
         let removed: Vec<_> = self.inner.slots_mut().extract_if(.., is_removed).collect();
         for (_, slot) in removed {
             let paths = slot.image.paths.clone();
-            // Ends the download.
+            // Dropping the slot ends the download.
             drop(slot);
             paths.remove_own_directory();
         }
@@ -263,14 +266,14 @@ impl Library {
         self.find_image(image).map(|image| image.status.borrow().state.clone())
     }
 
-    /// Returns a counter of state changes. To show progress, wait for a change, then read the [states](Self::states).
-    /// During a download, there are about ten changes per second and image.
+    /// Returns a counter of state changes. To show progress, wait for a change and then read the
+    /// [states](Self::states). During a download, the counter changes about ten times per second for each image.
     #[must_use]
     pub fn state_changes(&self) -> watch::Receiver<u64> {
         self.inner.shared.changes.subscribe()
     }
 
-    /// Returns whether all images of the catalogue can be used. With [`DownloadTiming::OnFirstUse`], images that were
+    /// Returns `true` if all images of the catalogue can be used. With [`DownloadTiming::OnFirstUse`], images that were
     /// never requested count as ready.
     #[must_use]
     pub fn is_ready(&self) -> bool {
@@ -286,7 +289,7 @@ impl Library {
     pub async fn wait_all_ready(&self) {
         let mut changes = self.state_changes();
         while !self.is_ready() {
-            // The sender is part of this library.
+            // Cannot fail, because the library owns the sender.
             if changes.changed().await.is_err() {
                 return;
             }
@@ -308,8 +311,8 @@ impl Library {
     ///
     /// # Errors
     ///
-    /// Returns an error if the image is not in this library, is not ready, if the latest attempt to obtain it failed, or
-    /// if `image` has another digest.
+    /// Returns an error if the image is not in this library or is not ready, if the latest attempt to obtain it failed,
+    /// or if `image` has another digest.
     pub fn base_now(&self, image: &OsImage) -> Result<Arc<OpenBaseImage>, ImageNotReady> {
         let requested = self.mark_requested(image)?;
         let outcome = requested.latest_outcome(&requested.status.borrow());
@@ -317,7 +320,7 @@ impl Library {
         require_digest(image, outcome.ok_or_else(on_its_way)??)
     }
 
-    /// Waits until an image is ready, even if attempts to obtain it fail before, and returns it.
+    /// Waits until an image is ready, and returns it. Continues to wait if attempts to obtain the image fail.
     ///
     /// # Errors
     ///
@@ -326,21 +329,21 @@ impl Library {
         self.wait_for_outcome(image, |_, status| status.base.clone().map(Ok)).await
     }
 
-    /// Checks the file of an image immediately. Called by a reader that found the file changed.
+    /// Checks immediately if the file of an image has changed. Readers call this when they detect a change.
     pub fn recheck(&self, image: &OsImage) {
         if let Some(image) = self.find_image(image) {
             image.suspected_change.notify_one();
         }
     }
 
-    /// Calls `hook` with each base image that is removed or replaced from now on, so that caches drop what keeps its
-    /// file open. Readers in progress finish.
+    /// Registers a hook for the removal or replacement of base images. The hook drops cached objects that keep the file
+    /// of the base image open. Readers in progress continue.
     pub(crate) fn on_release(&self, hook: impl Fn(&OpenBaseImage) + Send + Sync + 'static) {
         self.inner.shared.released.add_hook(Box::new(hook));
     }
 
-    /// Returns the length of all files of removed or replaced base images that readers in progress keep on the disk,
-    /// without those of which only sent pages remain that a client has not acknowledged yet.
+    /// Returns the total length of deleted base images that readers in progress keep on the disk. Does not count a file
+    /// that remains only because a client has not acknowledged all sent pages.
     #[must_use]
     pub fn deleted_bytes(&self) -> u64 {
         self.inner.shared.released.deleted_bytes()
@@ -373,7 +376,7 @@ impl Library {
         self.inner.slots().get(&ImageKey::new(image)).map(|slot| Arc::clone(&slot.image))
     }
 
-    /// Returns an image, and marks it as requested.
+    /// Returns an image and marks it as requested, which starts a deferred download.
     fn mark_requested(&self, image: &OsImage) -> Result<Arc<ManagedImage>, ImageNotReady> {
         let managed = self.find_image(image).ok_or_else(|| ImageNotReady::unknown(&ImageKey::new(image)))?;
         if !*managed.requested.borrow() {
@@ -392,7 +395,7 @@ impl LibrarySlot {
 }
 
 impl ManagedImage {
-    /// Returns the image or the error of the latest attempt, or `None` if it is still in progress.
+    /// Returns the image or the error of the latest attempt, or `None` if an attempt is in progress.
     fn latest_outcome(&self, status: &ImageStatus) -> Option<Result<Arc<OpenBaseImage>, ImageNotReady>> {
         match (&status.base, &status.state) {
             (Some(base), _) => Some(Ok(Arc::clone(base))),
@@ -404,8 +407,8 @@ impl ManagedImage {
     }
 }
 
-/// Refuses a base image that does not have the digest of the entry it was requested by. An added entry shares the file
-/// of another one with the same version, and the library checks the digest of only one of them.
+/// Returns an error if the digest of a base image differs from the digest in the requested entry. Entries with the same
+/// version share a file, and the library compares the file with only one of them.
 fn require_digest(image: &OsImage, base: Arc<OpenBaseImage>) -> Result<Arc<OpenBaseImage>, ImageNotReady> {
     let digest = base.digest();
     match image.sha256.filter(|expected| *expected != digest) {
@@ -418,7 +421,7 @@ fn require_digest(image: &OsImage, base: Arc<OpenBaseImage>) -> Result<Arc<OpenB
     }
 }
 
-/// Reduces the catalogue to one entry per file. A digest of any entry applies to the file.
+/// Reduces the catalogue to one entry for each file. The digest of any entry for a file applies to the file.
 fn distinct_images(
     images: impl IntoIterator<Item = OsImage>,
 ) -> Result<BTreeMap<ImageKey, OsImage>, LibraryError> {

@@ -1,4 +1,4 @@
-//! Adoption of files that already exist.
+//! Opens and hashes image files that already exist in the library or on this machine.
 
 use std::fs::{self, File, Metadata, Permissions};
 use std::io;
@@ -20,29 +20,31 @@ use super::verify::{self, disk_error};
 use crate::base_files::BaseFile;
 use isogen::FileStamp;
 
-/// The number of bytes that are read at a time to hash a file.
+/// Number of bytes to read in one step while a file is hashed.
 const READ_LEN: usize = 1 << 20;
-/// The mode of the files of the library.
+/// The mode of image files in the library.
 const MODE: u32 = 0o400;
-/// Longer than the longest clock tick. On kernels before 6.13, two changes within one tick have the same time.
+/// Minimum age of a reliable stamp. It is longer than a clock tick, because on kernels before 6.13, two changes within
+/// a tick have the same time.
 const TICK: Duration = Duration::from_millis(20);
-/// The number of ticks within which a file must stop changing.
+/// Maximum number of ticks to wait until a file stops changing.
 const MAX_TICKS: u32 = 50;
 
 /// A file with a valid base image.
 pub(super) struct ExistingImage {
     pub(super) image: BaseImage,
     pub(super) base_file: Arc<BaseFile>,
-    /// Taken before any byte was read.
+    /// The stamp of the file before the first byte was read.
     pub(super) stamp: FileStamp,
-    /// From the record, if that is up to date.
+    /// The digest from the record, if the record matches the file.
     pub(super) digest: Option<Digest>,
-    /// From the same record. Records of earlier releases do not have it.
+    /// The result of the check of the minimal ISO, from the same record. Records of earlier releases do not contain it.
     minimal_verified: Option<bool>,
     file: File,
 }
 
-/// Opens the base image at a path. Returns `None` if the file does not exist. Reads only the structures of the image.
+/// Opens the base image at a path, and parses its structures. Does not hash it. Returns `None` if the file does not
+/// exist.
 pub(super) fn open_existing(
     path: &Path,
     managed: &Arc<ManagedImage>,
@@ -63,7 +65,7 @@ pub(super) fn open_existing(
     let source = file.try_clone().map_err(disk_error("opening", path))?;
     let source = Source::from_file(source, path.display().to_string());
     let source = source.map_err(|source| FetchError::Structure { source })?;
-    // Taken before any byte is read.
+    // Take the lease and the stamp before the first byte is read.
     let lease = managed.shared.leases.acquire(path, &file)?;
     let stamp = settled_stamp(path, &file)?;
     let image = verify::open_base_image(source, managed.image.cpu_architecture)?;
@@ -83,8 +85,8 @@ pub(super) fn open_existing(
     Ok(Some(ExistingImage { image, base_file, stamp, digest, minimal_verified, file }))
 }
 
-/// Gives a file of the library to the user of the service, and makes it read-only. Leaves symbolic links and files with
-/// several names unchanged: they are used in place.
+/// Makes the user of this process the owner of a file in the library, and makes the file read-only. Does not change
+/// symbolic links and files with several hard links, which belong to another program.
 fn protect_file(path: &Path, (file, metadata): (&File, &Metadata)) {
     let owner = rustix::process::geteuid().as_raw();
     let is_link = fs::symlink_metadata(path).is_ok_and(|at| at.is_symlink());
@@ -92,23 +94,24 @@ fn protect_file(path: &Path, (file, metadata): (&File, &Metadata)) {
     if is_link || metadata.nlink() > 1 || is_done {
         return;
     }
-    let owned = if metadata.uid() == owner { Ok(()) } else { fchown(file, Some(owner), None) };
-    if let Err(error) = owned.and_then(|()| make_read_only(file)) {
+    let owner_result = if metadata.uid() == owner { Ok(()) } else { fchown(file, Some(owner), None) };
+    if let Err(error) = owner_result.and_then(|()| make_read_only(file)) {
         tracing::warn!(file = %path.display(), %error, "cannot change owner and mode of the base image");
     }
 }
 
-/// Sets the mode that all files of the library have.
+/// Sets the read-only mode of image files in the library.
 pub(super) fn make_read_only(file: &File) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(MODE))
 }
 
-/// Returns the stamp of a file once it is old enough for any later change to have another one.
+/// Returns the stamp of a file. Waits until the stamp is so old that any later change of the file will change the
+/// stamp.
 pub(super) fn settled_stamp(path: &Path, file: &File) -> Result<FileStamp, FetchError> {
     for _ in 0..MAX_TICKS {
         let stamp = FileStamp::from_file(file).map_err(disk_error("reading", path))?;
-        // The age is `None` if the time is in the future because the clock was set back, or out of the range of the
-        // calendar. Later changes then have another time.
+        // The age is `None` if the time is in the future, because the clock was set back, or is out of range. A later
+        // change then has a different time.
         let age = to_utc(stamp.changed).and_then(|changed| (Utc::now() - changed).to_std().ok());
         if age.is_none_or(|age| age >= TICK) {
             return Ok(stamp);
@@ -119,12 +122,14 @@ pub(super) fn settled_stamp(path: &Path, file: &File) -> Result<FileStamp, Fetch
 }
 
 impl ExistingImage {
-    /// Returns the SHA-256 digest if the record has every result that reading the whole file would provide.
+    /// Returns the SHA-256 digest from the record. Returns `None` if the record lacks a result for which the whole file
+    /// must be read.
     pub(super) fn recorded_digest(&self) -> Option<Digest> {
         self.digest.filter(|_| self.minimal_verified.is_some())
     }
 
-    /// Checks the description of the minimal ISO, and records the result with the SHA-256 digest for the next start.
+    /// Checks the description of the minimal ISO. Writes the result and the SHA-256 digest to the record, for the next
+    /// start.
     pub(super) fn verify_and_record(
         &self,
         (paths, url): (&ImagePaths, &str),
@@ -147,7 +152,7 @@ impl ExistingImage {
         Ok(())
     }
 
-    /// Returns the SHA-256 digest of the file. Reads all of it.
+    /// Reads the whole file and returns the SHA-256 digest.
     pub(super) fn hash_file(&self, path: &Path, mut progress: impl FnMut(u64)) -> Result<Digest, FetchError> {
         let len = self.stamp.len;
         let mut hasher = Hasher::new();
@@ -171,7 +176,7 @@ impl ExistingImage {
 
     fn require_unchanged(&self) -> Result<(), FetchError> {
         let is_same = FileStamp::from_file(&self.file).is_ok_and(|stamp| stamp == self.stamp);
-        let is_leased_still = self.base_file.stamp().is_ok();
-        if is_same && is_leased_still { Ok(()) } else { Err(FetchError::Unstable) }
+        let is_still_leased = self.base_file.stamp().is_ok();
+        if is_same && is_still_leased { Ok(()) } else { Err(FetchError::Unstable) }
     }
 }

@@ -1,8 +1,8 @@
-//! A partly downloaded image.
+//! Partial files: the received bytes of incomplete downloads.
 //!
-//! A [`PartialFile`] holds the lock of its file, so no other process writes to it. If the process dies, no written byte
-//! is lost; a power failure loses at most the bytes that were not synced to the disk. A download is resumed only if the
-//! record shows that the bytes belong to the same version of the image.
+//! A [`PartialFile`] locks the file, so that no other process writes to it. If the process dies, no written bytes are
+//! lost. A power failure loses at most the bytes that were not synced to the disk. A download resumes only if the
+//! record proves that the received bytes belong to the same version of the image.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
@@ -23,12 +23,12 @@ use super::verify::{self, disk_error};
 use crate::base_files::BaseFile;
 use isogen::FileStamp;
 
-/// The maximum number of bytes that a power failure can lose. Downloading them again takes a second or two.
+/// Maximum number of bytes that a power failure can lose. Downloading them again takes a second or two.
 const MAX_UNSAVED: u64 = 64 << 20;
-/// The number of bytes that are read at a time to hash a resumed part.
+/// Number of bytes to read in one step while a partial file is hashed.
 const READ_LEN: usize = 1 << 20;
 
-/// The result of an attempt to lock a part.
+/// The result of an attempt to lock a partial file.
 pub(super) enum PartClaim {
     /// This process has the lock.
     Ours(Box<PartialFile>),
@@ -36,7 +36,7 @@ pub(super) enum PartClaim {
     Others { have: u64, total: Option<u64> },
 }
 
-/// The bytes of an image that were received so far, with the lock of their file.
+/// The locked file with the received bytes of an image.
 #[derive(Debug)]
 pub(super) struct PartialFile {
     paths: ImagePaths,
@@ -47,7 +47,7 @@ pub(super) struct PartialFile {
     hasher: Hasher,
 }
 
-/// A complete and verified image.
+/// A completely downloaded and verified image.
 pub(super) struct CompleteImage {
     pub(super) image: BaseImage,
     pub(super) base_file: Arc<BaseFile>,
@@ -56,7 +56,8 @@ pub(super) struct CompleteImage {
 }
 
 impl PartialFile {
-    /// Locks the part of an image and resumes it if its record matches the URL. Otherwise, the part starts empty.
+    /// Locks the partial file of an image. Keeps the received bytes if the record matches the URL, and discards them
+    /// otherwise.
     pub(super) fn claim(paths: &ImagePaths, url: &str) -> Result<PartClaim, FetchError> {
         let path = paths.partial_file();
         let failed = disk_error("opening", &path);
@@ -79,7 +80,7 @@ impl PartialFile {
                 }
                 Err(TryLockError::Error(error)) => return Err(disk_error("locking", &path)(error)),
             }
-            // The process that had the lock before may have renamed or deleted the file.
+            // The previous owner of the lock may have renamed or deleted the file before it released the lock.
             if is_file_at(&file, &path) {
                 return Self::resume(paths, file, url).map(|part| PartClaim::Ours(Box::new(part)));
             }
@@ -129,12 +130,12 @@ impl PartialFile {
         self.have
     }
 
-    /// Returns whether all bytes are received.
+    /// Returns `true` if all bytes are received.
     pub(super) fn is_complete(&self) -> bool {
         self.origin.as_ref().is_some_and(|origin| origin.len == self.have)
     }
 
-    /// Returns the version of the image that the bytes belong to.
+    /// Returns the version of the image to which the received bytes belong.
     pub(super) fn remote_version(&self) -> Option<&RemoteVersion> {
         self.origin.as_ref()
     }
@@ -159,8 +160,8 @@ impl PartialFile {
         self.save_record()
     }
 
-    /// Reserves disk space, so that a full disk is detected before gigabytes are downloaded. On file systems that
-    /// cannot reserve space, a later write fails.
+    /// Reserves disk space, to detect a full disk before gigabytes are downloaded. If the file system cannot reserve
+    /// space, a later write fails instead.
     fn reserve_space(&self, len: u64) -> Result<(), FetchError> {
         let path = self.paths.partial_file();
         match rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, len) {
@@ -180,7 +181,7 @@ impl PartialFile {
         record::write_record(&path, &part).map_err(disk_error("writing", &path))
     }
 
-    /// Appends the next bytes.
+    /// Appends received bytes. Syncs them to the disk and updates the record from time to time.
     pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), FetchError> {
         let total = self.total_len();
         let have = self.have + bytes.len() as u64;
@@ -205,7 +206,8 @@ impl PartialFile {
         Ok(())
     }
 
-    /// Detects an HTML error page with status 200 early, before all of it is downloaded.
+    /// Returns an error if the received bytes are not the start of an ISO image. This detects an HTML error page with
+    /// status 200 before all of it is downloaded.
     fn reject_error_page(&self) -> Result<(), FetchError> {
         let path = self.paths.partial_file();
         let mut mark = [0; verify::MARK.len()];
@@ -227,20 +229,20 @@ impl PartialFile {
         self.origin.as_ref().map_or(0, |origin| origin.len)
     }
 
-    /// Verifies the part, makes it the image and replaces an earlier one.
+    /// Verifies the complete file, renames it to the name of the image, and opens the image.
     pub(super) fn verify_and_publish(
         mut self,
         slot: &Arc<ManagedImage>,
     ) -> Result<CompleteImage, FetchError> {
         let result = self.make_image(&slot.image);
         let digest = result.inspect_err(|_| self.discard())?;
-        // The rename has succeeded: the file must not be discarded any more.
+        // The rename has succeeded, so the file must not be discarded after an error below.
         let path = self.paths.image_file();
         let published_stamp = open_existing::settled_stamp(&path, &self.file)?;
-        // The kernel grants no lease while this process has the file open for writing.
+        // Close the writable handle, because the kernel does not grant a lease while it is open.
         self.file = File::open(&path).map_err(disk_error("opening", &path))?;
         let existing = open_existing::open_existing(&path, slot)?.ok_or(FetchError::Unstable)?;
-        // The stamp differs if another process had the file open for writing meanwhile.
+        // A different stamp means that another process may have written to the file in the meantime.
         if existing.stamp != published_stamp && existing.hash_file(&path, |_| ())? != digest {
             return Err(FetchError::Unstable);
         }
@@ -254,7 +256,7 @@ impl PartialFile {
         })
     }
 
-    /// Verifies the part, renames it to the image, and returns its digest.
+    /// Verifies the complete file, renames it to the name of the image, and returns the digest.
     fn make_image(&mut self, image: &OsImage) -> Result<Digest, FetchError> {
         let (path, image_path) = (self.paths.partial_file(), self.paths.image_file());
         let total = self.total_len();
@@ -274,7 +276,7 @@ impl PartialFile {
         verify::open_base_image(source, image.cpu_architecture)?;
         self.file.sync_all().map_err(disk_error("writing", &path))?;
         fs::rename(&path, &image_path).map_err(disk_error("renaming", &path))?;
-        // The image is complete. A failure of the remaining steps is only logged.
+        // The image is complete. Only log a failure of the remaining steps.
         let tidied = open_existing::make_read_only(&self.file)
             .and_then(|()| self.paths.sync_directory())
             .and_then(|()| paths::remove_if_exists(&self.paths.partial_file_record()));
@@ -284,14 +286,15 @@ impl PartialFile {
         Ok(digest)
     }
 
-    /// Keeps the part for the next attempt, or deletes it if it is empty.
+    /// Keeps the file for the next attempt, or deletes it if it is empty.
     pub(super) fn keep_for_next_attempt(mut self) {
         if self.have == 0 {
             self.discard();
         }
     }
 
-    /// Deletes the part. If the file cannot be deleted, it stays empty and without a record, so it is not resumed.
+    /// Deletes the received bytes and the file. If the file cannot be deleted, it remains empty and without a record,
+    /// so that it is not resumed.
     pub(super) fn discard(&mut self) {
         let outcome = self.wipe().and_then(|()| {
             let path = self.paths.partial_file();
@@ -311,7 +314,7 @@ impl PartialFile {
     }
 }
 
-/// Returns whether a path still names the open file.
+/// Returns `true` if the path still leads to the open file.
 fn is_file_at(file: &File, path: &std::path::Path) -> bool {
     let id = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     match (file.metadata(), fs::metadata(path)) {

@@ -1,16 +1,16 @@
-//! The file names of one image in the library's directory.
+//! The names of an image's files in the directory of the library.
 //!
-//! | file | holds |
+//! | file | content |
 //! |---|---|
 //! | `rhcos-full-iso-VERSION-ARCH.iso` | the image |
-//! | `….iso.json` | its SHA-256, with the length, inode and times of the file that has it |
-//! | `….iso.part` | the bytes received so far; the process that downloads them holds a lock on this file |
-//! | `….iso.part.json` | the URL and version of the image that the part belongs to |
+//! | `….iso.json` | the SHA-256 digest of the image, and the length, inode and times of the hashed file |
+//! | `….iso.part` | the received bytes; the downloading process holds a lock on this file |
+//! | `….iso.part.json` | the URL and version of the image to which the received bytes belong |
 //! | `nmstatectl-full-iso-VERSION-ARCH` | the program from the image, packed for an initrd |
 //! | `….json` | the digests of that image and of the program |
 //!
-//! The files of an image that a user added are in `added/`, in a directory that is named after a digest of its name and
-//! URL.
+//! The files of an added image are in a subdirectory of `added/`. The name of the subdirectory is a digest of the
+//! image's name and URL.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -24,7 +24,7 @@ use isogen::Digest;
 /// The directory of the images that users added.
 const ADDED: &str = "added";
 
-/// Identifies the file of an image. Entries of the catalogue with the same key are the same image.
+/// The key of an image in the library. Entries of the catalogue with the same key are the same image.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ImageKey {
     kind: &'static str,
@@ -44,7 +44,7 @@ impl ImageKey {
 }
 
 impl fmt::Display for ImageKey {
-    /// The name of the file.
+    /// Formats the file name of the image.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "rhcos-{}-{}-{}.iso", self.kind, self.version, self.architecture)
     }
@@ -70,8 +70,8 @@ impl ImagePaths {
         }
     }
 
-    /// Returns the paths of an image that a user added. Its directory depends on its name and URL, so it is never used
-    /// by another image.
+    /// Returns the paths of an added image. The directory depends on the name and the URL of the image, so no other
+    /// image uses it.
     pub(super) fn for_added(directory: &Path, key: &ImageKey, url: &str) -> Self {
         let digest = Digest::from_data(format!("{key} {url}").as_bytes());
         let own = directory.join(ADDED).join(digest.to_string());
@@ -83,7 +83,7 @@ impl ImagePaths {
         fs::create_dir_all(&self.directory)
     }
 
-    /// The file name of the image.
+    /// Returns the file name of the image.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -130,7 +130,7 @@ impl ImagePaths {
         ]
     }
 
-    /// Deletes the files of an image that a user had added. Logs it if that fails.
+    /// Deletes the files of an added image. Does nothing for an image of the catalogue. Logs a failure.
     pub(super) fn remove_own_directory(&self) {
         if self.is_own_directory {
             remove_directory(&self.directory);
@@ -150,11 +150,11 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
 /// The prefix of temporary files.
 const TEMPORARY: &str = ".kindling-";
 
-/// Replaces a file as a whole: after an error, the old file is unchanged.
+/// Replaces a file atomically. After an error, the old file is unchanged.
 pub(super) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(directory)?;
-    // The lock keeps other processes from pruning the file. On file systems without locks, it may be pruned.
+    // The lock protects the temporary file from the pruning of other processes, if the file system supports locks.
     let _ = file.as_file().try_lock();
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
@@ -163,7 +163,7 @@ pub(super) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     sync_directory(directory)
 }
 
-/// Lets all users read the file, which contains no secret. Temporary files begin as private.
+/// Makes a temporary file readable for all users. It is private initially, but contains no secrets.
 fn make_readable(file: &File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     file.set_permissions(fs::Permissions::from_mode(0o644))
@@ -177,8 +177,8 @@ pub(super) fn remove_if_exists(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Deletes the files of images that are not known. Keeps files whose names the library never uses: the directory
-/// may also contain a database.
+/// Deletes all files of images that are not in `images`. Keeps files whose names the library never uses, because the
+/// directory may also contain other data, such as a database.
 pub(super) fn remove_unknown_images(directory: &Path, images: &[ImagePaths]) -> io::Result<()> {
     let names: BTreeSet<String> = images.iter().flat_map(ImagePaths::all_names).collect();
     for entry in fs::read_dir(directory)? {
@@ -201,8 +201,7 @@ pub(super) fn remove_unknown_images(directory: &Path, images: &[ImagePaths]) -> 
     Ok(())
 }
 
-/// Deletes the files of images that were added earlier and are not known any more. Such a file is of no use: no other
-/// image takes it.
+/// Deletes the files of added images that are not in `images`. No other image can use such files.
 pub(super) fn remove_unknown_added(directory: &Path, images: &[ImagePaths]) -> io::Result<()> {
     let entries = match fs::read_dir(directory.join(ADDED)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -232,7 +231,7 @@ fn remove_directory(path: &Path) {
     }
 }
 
-/// Returns whether a process holds the lock of a part or of a temporary file.
+/// Returns `true` if the path is a partial or temporary file, and a process holds the lock of it.
 fn is_being_written(path: &Path) -> bool {
     let is_part = path.extension().is_some_and(|extension| extension == "part");
     let name = path.file_name().and_then(|name| name.to_str());

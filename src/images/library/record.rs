@@ -1,6 +1,6 @@
-//! Records about the files of the library, in files next to them.
+//! Records: JSON files next to the files of the library, with what the library has learned about them.
 //!
-//! A record that cannot be read is ignored and written again from the file that it describes.
+//! An unreadable record is ignored, and written again after the described file was examined.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -13,16 +13,16 @@ use serde::{Deserialize, Serialize};
 use super::paths;
 use isogen::FileStamp;
 
-/// The number of bytes of a record that are read. Real records have less than a kilobyte.
+/// Maximum length of a record. A real record is shorter than a kilobyte.
 const MAX_RECORD: u64 = 64 << 10;
 
-/// A [`FileStamp`] without its device, whose number may differ after a restart of the system.
+/// A [`FileStamp`] without the device number, which may differ after a restart of the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RecordedStamp {
     len: u64,
     seconds: i64,
     nanoseconds: i64,
-    /// Seconds and nanoseconds of the `ctime`. Records of earlier versions have none, so such a file is hashed again.
+    /// Seconds and nanoseconds of the `ctime`. Missing in records of earlier releases, whose files are hashed again.
     changed: Option<(i64, i64)>,
     inode: Option<u64>,
 }
@@ -42,18 +42,18 @@ impl From<FileStamp> for RecordedStamp {
 /// The record of a complete image (`….iso.json`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ImageRecord {
-    /// The file that was hashed.
+    /// Path of the hashed file.
     pub(super) file: PathBuf,
     pub(super) stamp: RecordedStamp,
     pub(super) sha256: DigestText,
-    /// Whether the minimal ISO that `miniso.dat` describes has the digest recorded there. Missing in records of earlier
-    /// releases.
+    /// Whether the minimal ISO described by `miniso.dat` has the digest in that description. Missing in records of
+    /// earlier releases.
     pub(super) minimal_verified: Option<bool>,
-    /// The URL that it was downloaded from, without credentials.
+    /// The URL from which the image was downloaded, without credentials.
     pub(super) url: String,
 }
 
-/// The record of a program that was extracted from an image.
+/// The record of the program extracted from an image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ProgramRecord {
     /// The SHA-256 digest of the image.
@@ -62,15 +62,15 @@ pub(super) struct ProgramRecord {
     pub(super) sha256: DigestText,
 }
 
-/// The record of a part. The next request must be for the same version of the image.
+/// The record of a partial file (`….iso.part.json`). A request that resumes the download must be for the same version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PartRecord {
     #[serde(flatten)]
     pub(super) origin: RemoteVersion,
-    /// The number of bytes that are synced to the disk.
+    /// Number of bytes synced to the disk.
     pub(super) durable: u64,
-    /// The boot ID when the bytes were received. Until the system restarts, all written bytes are in the file, synced
-    /// or not.
+    /// The boot ID of the system when the bytes were received. If it is still the same, bytes that were not synced are
+    /// in the file too.
     pub(super) boot: Option<String>,
 }
 
@@ -134,14 +134,14 @@ pub(super) fn read_record<T: DeserializeOwned>(path: &Path) -> Option<T> {
         .ok()
 }
 
-/// Replaces a record as a whole.
+/// Replaces a record atomically.
 pub(super) fn write_record(path: &Path, record: &impl Serialize) -> io::Result<()> {
     let mut bytes = serde_json::to_vec_pretty(record)?;
     bytes.push(b'\n');
     paths::replace_file(path, &bytes)
 }
 
-/// Returns the boot ID, which differs after each start of the system.
+/// Returns the boot ID of the kernel, which changes with each start of the system.
 pub(super) fn boot_id() -> Option<String> {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|text| text.trim().to_owned())
 }

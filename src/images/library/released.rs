@@ -1,7 +1,8 @@
-//! Base images that the library no longer uses: they were removed or replaced.
+//! Released base images: the library has removed or replaced them, but readers may still use them.
 //!
-//! A deleted file takes its space on the disk until its last descriptor is closed. So when the library releases a base
-//! image, caches drop everything that was made from it. Readers in progress finish; their bytes are counted.
+//! A deleted file occupies disk space until the last descriptor is closed. Therefore, when the library releases a base
+//! image, caches drop all objects derived from it. Readers in progress continue, and the library counts the bytes that
+//! they keep on the disk.
 
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +12,7 @@ use isogen::Source;
 
 use super::base::OpenBaseImage;
 
-/// A function that drops what was made from a base image.
+/// A function that drops cached objects derived from a base image.
 pub(super) type ReleaseHook = Box<dyn Fn(&OpenBaseImage) + Send + Sync>;
 
 /// The released base images that are still open, and the hooks of caches.
@@ -28,12 +29,12 @@ impl fmt::Debug for ReleasedImages {
 }
 
 impl ReleasedImages {
-    /// Adds a function that is called with each base image from now on when the library releases it.
+    /// Adds a hook to call with each base image that the library releases from now on.
     pub(super) fn add_hook(&self, hook: ReleaseHook) {
         lock_unpoisoned(&self.hooks).push(hook);
     }
 
-    /// Releases a base image: nothing made from it is cached from now on.
+    /// Marks a base image as released, so that nothing derived from it is cached, and calls the hooks.
     pub(super) fn release(&self, base: &OpenBaseImage) {
         base.mark_released();
         lock_unpoisoned(&self.hooks).iter().for_each(|hook| hook(base));
@@ -42,8 +43,8 @@ impl ReleasedImages {
         open.push(Arc::downgrade(base.image().source()));
     }
 
-    /// Returns the length of all released files that were deleted and are still open. A connection whose client has not
-    /// acknowledged all pages of a file keeps it open without its source, which is not counted.
+    /// Returns the total length of deleted files that are still open. Does not count a file that is open only because a
+    /// client has not acknowledged all sent pages.
     pub(super) fn deleted_bytes(&self) -> u64 {
         let mut open = lock_unpoisoned(&self.open);
         open.retain(|source| source.strong_count() > 0);

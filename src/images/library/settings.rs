@@ -1,4 +1,4 @@
-//! The settings of a library.
+//! The settings of an image library.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::added_servers::AddedImageServers;
 
-/// When images are downloaded.
+/// The time at which images are downloaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DownloadTiming {
     /// All images, when the library is opened.
@@ -17,41 +17,41 @@ pub enum DownloadTiming {
     OnFirstUse,
 }
 
-/// What happens to files in the directory whose names look like those of a library but belong to no image of the
-/// catalogue.
+/// The treatment of unknown files: files in the directory with names that a library uses, but that do not belong to an
+/// image of the catalogue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownFiles {
     /// Keep them.
     #[default]
     Keep,
-    /// Delete them when the library is opened. Files with names that the library never uses are kept even then.
+    /// Delete them when the library is opened. Files with other names are always kept.
     Prune,
 }
 
-/// Which server certificates are trusted.
+/// The server certificates that downloads trust.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ServerTrust {
-    /// Certificates of the authorities that this system trusts.
+    /// Certificates from authorities that this system trusts.
     #[default]
     System,
-    /// These, and certificates of the authorities in a PEM file.
+    /// Certificates from authorities that this system trusts or that are in a PEM file.
     SystemAnd(PathBuf),
-    /// All certificates. An attacker on the network can then replace images, unless the catalogue has their SHA-256
-    /// digests.
+    /// All certificates. An attacker on the network can then replace images, unless the catalogue contains their
+    /// SHA-256 digests.
     DangerouslyAnybody,
 }
 
-/// When failed downloads are retried.
+/// The number of retries of failed downloads, and the pauses between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// The number of retries after temporary failures, such as a broken connection or a 5xx, before the image's state
-    /// becomes [`Failed`](super::BaseImageState::Failed). The count starts again whenever bytes were received, unless
-    /// they arrived too slowly.
+    /// Number of retries after temporary failures, such as a broken connection or a 5xx response, before the state of
+    /// the image becomes [`Failed`](super::BaseImageState::Failed). The count starts again after an attempt that
+    /// received bytes, unless they arrived too slowly.
     pub at_once: u32,
-    /// The first pause. Each further pause is twice as long.
+    /// The pause after the first failure. Each further pause is twice as long.
     pub first_pause: Duration,
-    /// The longest pause. If the server provides another image than the entry describes, the pause is 288 times as long,
-    /// because another download of it fails as well.
+    /// Maximum length of a pause. If the server provides an image that does not match the entry, the pause is 288 times
+    /// as long, because another download of the same image would fail too.
     pub longest_pause: Duration,
 }
 
@@ -64,7 +64,7 @@ impl Default for RetryPolicy {
 impl RetryPolicy {
     /// Returns the pause after a number of consecutive failures.
     pub(super) fn pause(&self, failures: u32) -> Duration {
-        // Beyond 32 doublings, any pause is the longest one.
+        // After 32 doublings, every pause has reached the maximum.
         let factor = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
         self.first_pause.saturating_mul(factor).min(self.longest_pause)
     }
@@ -73,37 +73,37 @@ impl RetryPolicy {
 /// The settings of a library.
 #[derive(Clone)]
 pub struct LibrarySettings {
-    /// The directory of the images.
+    /// The directory of the images and records. Created if it does not exist.
     pub directory: PathBuf,
     /// When images are downloaded.
     pub when: DownloadTiming,
-    /// The number of concurrent downloads of images of the catalogue.
+    /// Maximum number of concurrent downloads of images of the catalogue.
     pub parallel_downloads: usize,
-    /// Headers of download requests. They are sent to the origin of the catalogue's URL, and not to other origins after
-    /// a redirect.
+    /// Headers of download requests. They are sent only to the origin of the URL in the catalogue, and not to other
+    /// origins after a redirect.
     pub request_headers: BTreeMap<String, String>,
-    /// Query parameters that are added to the URLs of the catalogue.
+    /// Query parameters to add to the URLs of the catalogue.
     pub request_query: BTreeMap<String, String>,
-    /// Which server certificates are trusted.
+    /// The server certificates that downloads trust.
     pub trust: ServerTrust,
-    /// Which servers images may come from that are [added](super::Library::set_added) while the library is open.
-    /// Headers, parameters and buckets are for the images of the catalogue only.
+    /// The servers that may provide [added](super::Library::set_added) images. The headers, parameters and buckets in
+    /// these settings are for the images of the catalogue only.
     pub added_from: AddedImageServers,
-    /// What happens to files that belong to no image.
+    /// The treatment of files that do not belong to an image.
     pub unknown: UnknownFiles,
-    /// When failed downloads are retried.
+    /// The retries of failed downloads.
     pub retry: RetryPolicy,
-    /// The time without received bytes after which a request fails. The head of a response must arrive in this time
-    /// too, after any redirects and informational responses.
+    /// The time without received bytes after which a request fails. The head of the final response must also arrive in
+    /// this time, including all redirects and informational responses.
     pub stall: Duration,
-    /// The minimum number of bytes per second that a server must send, as an average over each period of
-    /// [`stall`](Self::stall), without the time that the disk takes. A request that is slower fails, and the download
-    /// resumes with another one.
+    /// Minimum number of bytes per second that a server must send, on average over each period of
+    /// [`stall`](Self::stall). Time spent waiting for the disk does not count. A slower request fails, and the download
+    /// resumes with another request.
     pub min_rate: u64,
-    /// How long the download of an added image keeps others from starting. There are two at a time; one that takes
-    /// longer continues beside the next ones.
+    /// Maximum time for which the download of an added image occupies one of two download slots. A slower download
+    /// continues without a slot, concurrently with the next downloads.
     pub added_turn: Duration,
-    /// The interval at which a file in use is checked for replacement.
+    /// The interval at which to check if a file in use was replaced.
     pub recheck: Duration,
 }
 
@@ -127,14 +127,14 @@ impl LibrarySettings {
         }
     }
 
-    /// Returns the minimum number of bytes that a server must send within `stall`.
+    /// Returns the minimum number of bytes that a server must send in each period of `stall`.
     pub(super) fn least_received(&self) -> u64 {
         u64::try_from(self.stall.as_millis()).unwrap_or(u64::MAX).saturating_mul(self.min_rate) / 1000
     }
 }
 
 impl fmt::Debug for LibrarySettings {
-    /// Omits the values of headers and parameters, which are often credentials.
+    /// Omits the values of headers and parameters, which often contain credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LibrarySettings")
             .field("directory", &self.directory)

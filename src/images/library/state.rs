@@ -1,4 +1,4 @@
-//! The state of an image at one time.
+//! The state of an image in the library.
 
 use chrono::{DateTime, Utc};
 use isogen::Digest;
@@ -11,13 +11,13 @@ use inventory::catalogue::OsImage;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImageState {
-    /// The image. If several entries of the catalogue name the same file, the entry with the newest OpenShift version.
+    /// The entry of the image. If several entries describe the same image, the one with the newest OpenShift version.
     pub image: OsImage,
-    /// The name of its file.
+    /// The file name of the image.
     pub name: String,
-    /// Its state.
+    /// The current state of the download or of the ready image.
     pub state: BaseImageState,
-    /// Whether the image was [added](super::Library::set_added) while the library is open.
+    /// Whether a user [added](super::Library::set_added) the image. `false` for images of the catalogue.
     pub is_added: bool,
 }
 
@@ -46,9 +46,9 @@ pub enum BaseImageState {
     },
     /// The image can be used.
     Ready {
-        /// Its length.
+        /// Length of the image, in bytes.
         len: u64,
-        /// Its SHA-256.
+        /// SHA-256 digest of the image.
         #[schema(value_type = String)]
         digest: Digest,
     },
@@ -62,7 +62,7 @@ pub enum BaseImageState {
 }
 
 impl BaseImageState {
-    /// Returns whether the image can be used.
+    /// Returns `true` if the image can be used.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         matches!(self, Self::Ready { .. })

@@ -1,4 +1,4 @@
-//! Checks that a file is a base image that can be used.
+//! Checks that a file is a usable base image.
 
 use std::io;
 use std::path::Path;
@@ -11,18 +11,18 @@ use inventory::catalogue::CpuArchitecture;
 /// Prefixes of the volume identifiers of base images.
 const VOLUME_IDS: [&str; 3] = ["rhcos-", "fedora-coreos-", "scos-"];
 const INITRD: &str = "images/pxeboot/initrd.img";
-/// The smallest sizes that published images have. Smaller ones cause a warning, but work.
+/// Minimum sizes of the root file system and the kernel in published images. Smaller files cause a warning.
 const USUAL_ROOTFS: u64 = 100 << 20;
 const USUAL_KERNEL: u64 = 5 << 20;
 
-/// Offset of the identifier of the first volume descriptor, after its type byte.
+/// Offset of the identifier in the first volume descriptor, which follows the type byte.
 pub(super) const MARK_AT: u64 = 16 * 2048 + 1;
 pub(super) const MARK: &[u8] = b"CD001";
-/// The number of bytes that show whether a file is an ISO image.
+/// Number of bytes from the start of a file that suffice to recognize an ISO image.
 pub(super) const RECOGNIZABLE: u64 = MARK_AT + 5;
 
-/// Opens a base image. Checks that it contains all files that artifacts need, and that its architecture, if the image
-/// states one, is the architecture of its entry.
+/// Opens a base image. Checks that the image contains all files that artifacts need, and that the architecture matches
+/// the entry if the image contains it.
 pub(super) fn open_base_image(source: Source, expected: CpuArchitecture) -> Result<BaseImage, FetchError> {
     let image = BaseImage::from_source(source).map_err(structure_error)?;
     let volume_id = image.volume().id();
@@ -38,7 +38,7 @@ pub(super) fn open_base_image(source: Source, expected: CpuArchitecture) -> Resu
     }
 }
 
-/// Returns the architecture of a base image, if the image states it.
+/// Returns the architecture of a base image, or `None` if the image does not contain it.
 pub(crate) fn image_architecture(image: &BaseImage) -> Option<CpuArchitecture> {
     match image.architecture()? {
         Architecture::X86_64 => Some(CpuArchitecture::X86_64),
@@ -49,8 +49,8 @@ pub(crate) fn image_architecture(image: &BaseImage) -> Option<CpuArchitecture> {
     }
 }
 
-/// Returns whether minimal ISOs can be made from the image's own description. If not, Kindling re-lays out minimal
-/// ISOs, as for images without a description.
+/// Returns `true` if the image contains a valid description of the minimal ISO. Otherwise, Kindling re-lays out minimal
+/// ISOs.
 pub(super) fn has_valid_minimal_description(
     name: &str,
     path: &Path,
@@ -72,7 +72,7 @@ pub(super) fn has_valid_minimal_description(
     }
 }
 
-/// Logs what is unusual about a valid image.
+/// Logs a warning about unusual properties of a valid image.
 pub(super) fn warn_if_unusual(name: &str, image: &BaseImage) {
     let lens = [("kernel", image.kernel(), USUAL_KERNEL), ("rootfs", image.rootfs(), USUAL_ROOTFS)];
     for (file, plan, usual) in lens {
@@ -101,17 +101,17 @@ fn structure_error(source: isogen::Error) -> FetchError {
     FetchError::Structure { source }
 }
 
-/// Returns the start of a file that is not an image, safe to print. If it is an error page, it shows the reason.
+/// Formats the start of a file that is not an image, for a message. An error page contains the reason there.
 pub(super) fn start_for_message(bytes: &[u8]) -> String {
     let text: String = String::from_utf8_lossy(bytes.get(..MAX_START_LEN).unwrap_or(bytes)).into_owned();
     let text: Vec<&str> = text.split_whitespace().collect();
     format!("it begins with {:?}", text.join(" "))
 }
 
-/// The most bytes of a start in a message.
+/// Maximum number of bytes of a file to quote in a message.
 const MAX_START_LEN: usize = 80;
 
-/// Returns a constructor of errors of the file system.
+/// Returns a function that converts an I/O error of an operation on a file to a [`FetchError`].
 pub(super) fn disk_error<'a>(doing: &'static str, path: &'a Path) -> impl Fn(io::Error) -> FetchError + 'a {
     move |source| FetchError::Disk { doing, path: path.to_owned(), source }
 }

@@ -1,4 +1,4 @@
-//! Base images in S3 buckets.
+//! Downloads of base images from S3 buckets.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::images::library::error::{FetchError, LibraryError};
 use crate::images::library::record::{RemoteVersion, VersionValidator};
 use inventory::{BucketFailure, s3_from_env, without_response};
 
-/// Short, because the library retries and reports failures itself.
+/// Maximum time for retries of the S3 client. It is short, because the library retries and reports failures itself.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A base image in a bucket.
@@ -24,7 +24,7 @@ pub(in crate::images::library) struct BucketSource {
 }
 
 impl BucketSource {
-    /// Creates the client of one object, with the settings in the [environment](s3_from_env).
+    /// Creates a client for one object, with the S3 settings from the [environment](s3_from_env).
     ///
     /// # Errors
     ///
@@ -57,9 +57,9 @@ impl BucketSource {
         Ok(ImageResponse { origin: offered, start, body: body_stream(result) })
     }
 
-    /// Returns the version of the image that a response belongs to.
+    /// Returns the version of the image in a response.
     fn remote_version(&self, meta: &ObjectMeta) -> RemoteVersion {
-        // A weak entity tag does not identify bytes.
+        // Ignore a weak entity tag, because different bytes may have the same one.
         let etag = meta.e_tag.clone().filter(|etag| !etag.starts_with("W/"));
         RemoteVersion { url: self.url.clone(), len: meta.size, validator: etag.map(VersionValidator::Etag) }
     }
@@ -69,7 +69,7 @@ impl BucketSource {
     }
 }
 
-/// Checks that a response has the requested bytes.
+/// Checks that a response contains the requested range.
 fn check_range(result: &GetResult, range: &Range<u64>) -> Result<(), FetchError> {
     let received = &result.range;
     if received == range {
@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    /// A store that alters the answers of another one.
+    /// A store that alters the responses of another store.
     #[derive(Debug)]
     struct Altering {
         store: InMemory,
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn valid_answers_are_accepted_with_any_last_modified() {
+    async fn valid_responses_are_accepted_with_any_last_modified() {
         let origin = origin().await;
         assert_eq!((origin.len, origin.url.as_str()), (10, "s3://images/a.iso"));
         for alter in [
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answer_with_another_size_or_entity_tag_is_a_change() {
+    async fn response_with_another_size_or_entity_tag_is_a_change() {
         let origin = origin().await;
         for alter in [
             |result: &mut GetResult| result.meta.size = 11,

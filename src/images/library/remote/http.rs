@@ -1,4 +1,4 @@
-//! Base images on HTTP servers, with ranges (RFC 9110, 14) and `If-Range` (RFC 9110, 13.1.5).
+//! Downloads of base images from HTTP servers, with ranges (RFC 9110, 14) and `If-Range` (RFC 9110, 13.1.5).
 
 use std::error::Error;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::images::library::settings::{LibrarySettings, ServerTrust};
 use crate::trust;
 use inventory::BucketTransport;
 
-/// The limit of redirects. Mirrors have one or two.
+/// Maximum number of redirects. Mirrors redirect once or twice.
 const MAX_REDIRECTS: usize = 10;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -30,18 +30,18 @@ pub(in crate::images::library) struct RemoteClient {
     stall: Duration,
     headers: HeaderMap,
     query: Vec<(String, String)>,
-    /// The servers that images may come from. Without it, all of them.
+    /// The servers that may provide images. `None` allows all servers.
     servers: Option<AddedImageServers>,
 }
 
 impl std::fmt::Debug for RemoteClient {
-    /// Omits headers and parameters, which are often credentials.
+    /// Omits headers and parameters, which often contain credentials.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RemoteClient").finish_non_exhaustive()
     }
 }
 
-/// A base image on a server.
+/// A base image on an HTTP server.
 #[derive(Debug)]
 pub(in crate::images::library) struct HttpSource {
     client: RemoteClient,
@@ -64,8 +64,8 @@ impl RemoteClient {
         Ok(Self { client, stall: settings.stall, headers, query, servers: None })
     }
 
-    /// Returns the client for images that are added later. It sends no headers and parameters of the settings, which
-    /// are often credentials.
+    /// Returns the client for added images. The client does not send the headers and parameters in the settings, which
+    /// often contain credentials.
     pub(in crate::images::library) fn for_added_images(
         settings: &LibrarySettings,
     ) -> Result<Self, LibraryError> {
@@ -87,7 +87,7 @@ fn build(builder: ClientBuilder) -> Result<reqwest::Client, LibraryError> {
 fn client_builder(settings: &LibrarySettings) -> Result<ClientBuilder, LibraryError> {
     let builder = reqwest::Client::builder()
         .user_agent(concat!("kindling/", env!("CARGO_PKG_VERSION")))
-        // `get` follows redirects itself: it sends the headers of the settings only to the origin of the
+        // `send_request` follows redirects, because the headers in the settings are only for the origin of the
         // catalogue's URL.
         .redirect(redirect::Policy::none())
         .connect_timeout(CONNECT_TIMEOUT)
@@ -106,8 +106,8 @@ fn client_builder(settings: &LibrarySettings) -> Result<ClientBuilder, LibraryEr
     })
 }
 
-/// Requests to buckets have the same certificates and timeouts, but not the headers and parameters of the settings:
-/// buckets have their own credentials.
+/// Requests to buckets use the same certificates and timeouts. They do not use the headers and parameters in the
+/// settings, because buckets have their own credentials.
 impl HttpConnector for RemoteClient {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
         Ok(HttpClient::new(BucketTransport::new(self.client.clone(), self.stall)))
@@ -146,7 +146,7 @@ impl HttpSource {
                 let body = body_stream(response);
                 Ok(ImageResponse { origin: origin.clone(), start: have, body })
             }
-            // The file is shorter now than the bytes received before.
+            // The file on the server is now shorter than the received bytes.
             (StatusCode::RANGE_NOT_SATISFIABLE, Some(_)) => Err(FetchError::Changed),
             (status, _) => Err(FetchError::Status { status: status.as_u16() }),
         }
@@ -182,14 +182,14 @@ impl HttpSource {
     }
 }
 
-/// Checks that a response has the bytes of a version from `start` on.
+/// Checks that a response contains all bytes of a version after the offset `start`.
 fn check_rest(response: &Response, origin: &RemoteVersion, start: u64) -> Result<(), FetchError> {
     let content_range = header_text(response.headers(), &header::CONTENT_RANGE).unwrap_or_default();
     let last = origin.len.saturating_sub(1);
     if content_range != format!("bytes {start}-{last}/{}", origin.len) {
         return Err(FetchError::WrongRange { asked: start, found: content_range.to_owned() });
     }
-    // Some servers ignore `If-Range`.
+    // Compare the validators, because some servers ignore `If-Range`.
     let is_other = match &origin.validator {
         Some(VersionValidator::Etag(etag)) => differs_from(response.headers(), &header::ETAG, etag),
         Some(VersionValidator::LastModified(time)) => {
@@ -200,7 +200,7 @@ fn check_rest(response: &Response, origin: &RemoteVersion, start: u64) -> Result
     if is_other { Err(FetchError::Changed) } else { Ok(()) }
 }
 
-/// Returns the target of a redirect. Refuses one from HTTPS to HTTP.
+/// Returns the target of a redirect. Returns an error for a redirect from HTTPS to HTTP.
 fn redirect_target(from: &Url, response: &Response) -> Result<Url, FetchError> {
     let refused = |reason: &str| FetchError::Redirect { reason: reason.to_owned() };
     let location = header_text(response.headers(), &header::LOCATION)
@@ -214,7 +214,7 @@ fn redirect_target(from: &Url, response: &Response) -> Result<Url, FetchError> {
 }
 
 fn check_encoding(response: Response) -> Result<Response, FetchError> {
-    // A value that is not text is an encoding too.
+    // Compare bytes, because a value that is not ASCII text also means an encoding.
     match response.headers().get(header::CONTENT_ENCODING).map(HeaderValue::as_bytes) {
         Some(encoding) if !encoding.eq_ignore_ascii_case(b"identity") => {
             let encoding = String::from_utf8_lossy(encoding);
@@ -224,12 +224,12 @@ fn check_encoding(response: Response) -> Result<Response, FetchError> {
     }
 }
 
-/// Returns the length of the whole body. A chunked response has none, so a truncated one could not be detected.
+/// Returns the length of the body. Returns `None` for a chunked response, whose truncation could not be detected.
 fn whole_body_len(response: &Response) -> Option<u64> {
     header_text(response.headers(), &header::CONTENT_LENGTH)?.parse().ok()
 }
 
-/// Returns the validator of a response. A weak entity tag is ignored: it does not identify bytes.
+/// Returns the validator of a response. Ignores a weak entity tag, because different bytes may have the same one.
 fn response_validator(headers: &HeaderMap) -> Option<VersionValidator> {
     let etag = header_text(headers, &header::ETAG).filter(|etag| etag.starts_with('"'));
     let last_modified = || {
@@ -255,7 +255,7 @@ fn body_stream(response: Response) -> ByteStream {
     response.bytes_stream().map_err(request_error).boxed()
 }
 
-/// Removes the URL from an error: it may contain credentials, and the log shows it separately.
+/// Removes the URL from an error, because it may contain credentials. The log contains the masked URL separately.
 fn request_error(error: reqwest::Error) -> FetchError {
     FetchError::Request { source: error.without_url().into() }
 }

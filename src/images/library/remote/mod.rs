@@ -1,4 +1,4 @@
-//! Sources of downloads: HTTP servers and buckets behind one interface.
+//! Downloads from HTTP servers and S3 buckets, with one interface for both.
 
 mod bucket;
 mod http;
@@ -21,21 +21,21 @@ pub(super) enum DownloadSource {
     Bucket(BucketSource),
 }
 
-/// A stream of the bytes of a response.
+/// The body of a response as a stream of chunks.
 pub(super) type ByteStream = BoxStream<'static, Result<Bytes, FetchError>>;
 
-/// A successful response that starts to send an image.
+/// The head of a successful response, and the body with bytes of the image.
 pub(super) struct ImageResponse {
-    /// The version of the image.
+    /// The version of the image on the server.
     pub(super) origin: RemoteVersion,
-    /// The offset of the first byte.
+    /// The offset of the first byte of the body in the image.
     pub(super) start: u64,
     /// The bytes from `start` to the end of the image.
     pub(super) body: ByteStream,
 }
 
 impl DownloadSource {
-    /// Returns the remote of a location, or `None` for files on this machine.
+    /// Returns the source for a location, or `None` for a file on this machine.
     pub(super) fn new(location: &ImageLocation, client: &RemoteClient) -> Result<Option<Self>, LibraryError> {
         match location {
             ImageLocation::Http(url) => Ok(Some(Self::Server(HttpSource::new(client.clone(), url.clone())))),
@@ -46,8 +46,8 @@ impl DownloadSource {
         }
     }
 
-    /// Requests an image from its start, or the bytes after those received of a version. The remote may send the image
-    /// from its start in both cases.
+    /// Requests the whole image, or only the missing bytes of a version if `from` contains the number of received bytes
+    /// and that version. The server may send the whole image in both cases.
     pub(super) async fn request_from(
         &self,
         from: Option<(u64, &RemoteVersion)>,
