@@ -1,5 +1,5 @@
-//! The discovery image that a simulated host reads before its agent starts, as the virtual media of a BMC reads it: the
-//! volume descriptors first, then the whole image, one range after the other.
+//! Reads the discovery image of a simulated host before the agent starts. The requests resemble the requests of a BMC's
+//! virtual media: first the volume descriptors, then the whole image in consecutive ranges.
 
 use std::net::Ipv4Addr;
 use std::ops::Range;
@@ -12,30 +12,30 @@ use tokio::time::sleep;
 /// The volume descriptors of an ISO image.
 const VOLUME_DESCRIPTORS: Range<u64> = 16 * SECTOR..18 * SECTOR;
 const SECTOR: u64 = 2048;
-/// A host reads its image in this many ranges, so that its progress can be watched.
+/// Maximum number of ranges in which a host reads the image. There are several, so that a user can watch the progress.
 const RANGES: u64 = 64;
 /// Minimum length of a range.
 const MIN_RANGE: u64 = 32 * SECTOR;
 /// Pause after each range.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Maximum time without data from the server.
+/// Maximum time to wait for data from the server.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// Loopback address of the first host that has its own.
+/// The loopback address of the first host, if each host has its own address.
 const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 11);
 
-/// Why a simulated host cannot read its image.
+/// The reason why a simulated host cannot read its image.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BootImageError {
     /// The server cannot be reached, or refused the request.
     #[error("cannot read the image of a simulated host")]
     Request(#[from] reqwest::Error),
-    /// The server does not report the length of the image.
+    /// The response to `HEAD` does not contain the length of the image.
     #[error("cannot read the image of a simulated host: the response to HEAD has no valid Content-Length")]
     NoLength,
 }
 
-/// An image that simulated hosts read when they boot, without a proxy.
+/// An image that simulated hosts read when they boot. The requests do not use a proxy.
 #[derive(Clone, Debug)]
 pub struct BootImage {
     url: String,
@@ -49,15 +49,15 @@ impl BootImage {
         Self { url: url.into(), has_own_addresses: false }
     }
 
-    /// Makes each host read the image from its own loopback address, so that the server distinguishes the hosts. The URL
-    /// must contain an IPv4 loopback address.
+    /// Assigns each host its own loopback address for the requests, so that the server can distinguish the hosts. The
+    /// URL must contain an IPv4 loopback address.
     #[must_use]
     pub fn own_addresses(mut self) -> Self {
         self.has_own_addresses = true;
         self
     }
 
-    /// Reads the whole image as the host with this number.
+    /// Reads the whole image for the host with the number `host`.
     pub(super) async fn read(&self, host: u32) -> Result<(), BootImageError> {
         let client = self.client(host)?;
         let response = client.head(&self.url).send().await?.error_for_status()?;
@@ -77,7 +77,7 @@ impl BootImage {
     }
 
     fn client(&self, host: u32) -> Result<Client, reqwest::Error> {
-        // Firmware reads its image without a proxy.
+        // Firmware does not use a proxy either.
         let mut client = Client::builder().no_proxy().read_timeout(READ_TIMEOUT);
         if self.has_own_addresses {
             let address = Ipv4Addr::from_bits(FIRST_ADDRESS.to_bits().saturating_add(host));

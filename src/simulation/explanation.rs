@@ -1,4 +1,4 @@
-//! Why hosts and clusters have their statuses: the validations that do not pass.
+//! Explains the statuses of hosts and clusters: lists the validations that do not pass, and what a user can do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,17 +12,17 @@ use serde::{Deserialize, Serialize};
 
 use super::figures::error_text;
 
-/// Maximum number of hosts to list for a status or a validation. More hosts form a group.
+/// Maximum number of hosts to list individually for a status or a validation. More hosts form a group.
 const MAX_LISTED: usize = 20;
-/// The number of names that a group shows.
+/// Maximum number of host names to show for a group.
 const GROUP_NAMES: usize = 5;
-/// Maximum number of clusters to read, one request each.
+/// Maximum number of clusters to read. Each one takes a request.
 const MAX_CLUSTERS: usize = 20;
 
-/// Why the hosts of an infra-env and their clusters have their statuses.
+/// An explanation of the statuses of an infra-env's hosts and their clusters.
 ///
-/// Statuses and validations that more than 20 hosts have in common are groups. `hosts` has the hosts with any other
-/// status or failing validation, so its length does not grow with the number of hosts.
+/// More than 20 hosts with the same status or the same failing validation form a group. `hosts` contains only hosts
+/// with a status or failing validation that does not form a group, so it remains short even for many hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Explanation {
@@ -31,17 +31,17 @@ pub struct Explanation {
     /// Clusters that could not be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreadable_clusters: Vec<UnreadableCluster>,
-    /// Number of further clusters, which were not read.
+    /// Number of clusters that were not read, because there are more than 20.
     pub more_clusters: usize,
     /// Number of hosts of the infra-env.
     pub host_count: usize,
-    /// Number of hosts for which the service shows no validations.
+    /// Number of hosts for which the service returns no validations.
     pub hosts_without_validations: usize,
-    /// Statuses of many hosts.
+    /// Statuses that more than 20 hosts have.
     pub statuses: Vec<StatusGroup>,
-    /// Validations that fail for many hosts.
+    /// Validations that fail for more than 20 hosts.
     pub validations: Vec<ValidationGroup>,
-    /// Other hosts, sorted by name.
+    /// Hosts that are not completely described by groups, sorted by name.
     pub hosts: Vec<HostExplanation>,
 }
 
@@ -49,17 +49,17 @@ pub struct Explanation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ClusterExplanation {
-    /// Id.
+    /// Id of the cluster in the service.
     pub id: ClusterId,
-    /// Name.
+    /// Name of the cluster.
     pub name: String,
-    /// Status.
+    /// Status of the cluster, such as `insufficient`.
     pub status: String,
-    /// Reason for the status.
+    /// Reason for the status, from the service.
     pub status_info: String,
-    /// Whether the service shows validations.
+    /// Whether the service returns validations of the cluster.
     pub has_validations: bool,
-    /// Failing validations, in the order of the service.
+    /// Failing validations of the cluster itself, in the order of the service.
     pub validations: Vec<FailingValidation>,
 }
 
@@ -67,9 +67,9 @@ pub struct ClusterExplanation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct UnreadableCluster {
-    /// Id.
+    /// Id of the cluster in the service.
     pub id: ClusterId,
-    /// The error.
+    /// Text of the error.
     pub error: String,
 }
 
@@ -77,17 +77,17 @@ pub struct UnreadableCluster {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct HostExplanation {
-    /// Id.
+    /// Id of the host in the service.
     pub id: HostId,
-    /// Name, or the id of a host without a name.
+    /// Requested name of the host, or the id if no name is set.
     pub name: String,
-    /// Cluster, if the host belongs to one.
+    /// Id of the cluster. Absent if the host does not belong to one.
     pub cluster_id: Option<ClusterId>,
-    /// Status.
+    /// Status of the host, such as `insufficient`.
     pub status: String,
-    /// Reason for the status.
+    /// Reason for the status, from the service.
     pub status_info: String,
-    /// Failing validations without those of groups, sorted by id.
+    /// Failing validations that do not form a group, sorted by id.
     pub validations: Vec<FailingValidation>,
 }
 
@@ -95,80 +95,79 @@ pub struct HostExplanation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FailingValidation {
-    /// Id.
+    /// Id of the validation, such as `has-min-memory`.
     pub id: String,
-    /// Status.
+    /// Status of the validation: `failure`, `error`, `pending`, or a status unknown to this version.
     pub status: String,
-    /// Message for users.
+    /// Message of the service about the validation.
     pub message: String,
-    /// What a user can do. `None`: the validation is unknown to this version.
+    /// Advice for the user. Absent if this version does not know the validation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<&'static str>,
 }
 
-/// A status of many hosts.
+/// A status that more than 20 hosts have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StatusGroup {
-    /// Status.
+    /// The common status of the hosts.
     pub status: String,
     /// Reason for the status of one of the hosts.
     pub status_info: String,
-    /// The hosts.
+    /// The hosts with this status.
     #[serde(flatten)]
     pub hosts: HostGroup,
 }
 
-/// A validation that fails for many hosts.
+/// A validation that fails for more than 20 hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ValidationGroup {
     /// The validation, with the message for one of the hosts.
     #[serde(flatten)]
     pub validation: FailingValidation,
-    /// The hosts.
+    /// The hosts for which the validation fails.
     #[serde(flatten)]
     pub hosts: HostGroup,
 }
 
-/// Many hosts.
+/// A group of more than 20 hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct HostGroup {
-    /// Their number.
+    /// Number of hosts in the group.
     pub host_count: usize,
-    /// Names of some of them.
+    /// Names of up to five of the hosts.
     pub first_hosts: Vec<String>,
 }
 
-/// Reason why the explanation could not be read.
+/// The reason why an explanation could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExplanationError {
     /// The infra-env or its hosts cannot be read.
     #[error("cannot read the hosts of infra-env {infra_env}")]
     Hosts {
-        /// The infra-env.
+        /// Id of the infra-env.
         infra_env: InfraEnvId,
-        /// The cause.
+        /// The error of the request.
         source: ClientError,
     },
-    /// The validations of a host are not JSON as expected.
+    /// The `validations_info` of a host is not valid JSON of the expected form.
     #[error("invalid validations_info of host {host}")]
     HostValidations {
-        /// The host.
+        /// Id of the host.
         host: HostId,
-        /// The cause.
+        /// The error of the JSON parser.
         source: serde_json::Error,
     },
 }
 
-/// Reads the hosts of an infra-env and their clusters, and returns the validations that do not pass. Works with any
-/// Assisted Service.
+/// Reads the hosts of an infra-env and their clusters, and explains their statuses. Works with any Assisted Service.
 ///
 /// # Errors
 ///
-/// Returns an error if the hosts cannot be read. A cluster that cannot be read is a part of the result.
+/// Returns an error if the hosts cannot be read. An unreadable cluster is not an error, but a part of the result.
 pub async fn explain(client: &ApiClient, infra_env: InfraEnvId) -> Result<Explanation, ExplanationError> {
     let failed = |source| ExplanationError::Hosts { infra_env, source };
     let own_cluster = client.get_infra_env(infra_env).await.map_err(failed)?.cluster_id;
@@ -189,7 +188,7 @@ pub async fn explain(client: &ApiClient, infra_env: InfraEnvId) -> Result<Explan
     }
 }
 
-/// The part of a host that an explanation reads.
+/// The fields of a host that an explanation needs.
 #[derive(Deserialize)]
 struct ListedHost {
     id: HostId,
@@ -204,7 +203,7 @@ struct ListedHost {
     validations_info: Option<String>,
 }
 
-/// Hosts with something in common. The first ones have a text.
+/// Hosts with the same status or failing validation. Keeps the ids and messages of the first hosts only.
 #[derive(Default)]
 struct CommonHosts {
     count: usize,
@@ -212,7 +211,7 @@ struct CommonHosts {
 }
 
 impl CommonHosts {
-    /// Adds a host. Returns `true` if it is one of the first.
+    /// Adds a host. Returns `true` if the host is one of the first [`MAX_LISTED`].
     fn add(&mut self, host: HostId, text: &str) -> bool {
         self.count += 1;
         let is_first = self.count <= MAX_LISTED;
@@ -226,22 +225,22 @@ impl CommonHosts {
         self.count > MAX_LISTED
     }
 
-    /// Returns the text of the first host.
+    /// Returns the message of the first host.
     fn text(&self) -> String {
         self.first.first().map(|(_, text)| text.clone()).unwrap_or_default()
     }
 }
 
-/// Collects hosts while their list is read. Memory grows with the number of statuses, validations and clusters, not with
-/// the number of hosts.
+/// Collects hosts while their list is read. Memory grows with the number of statuses, validations and clusters, not
+/// with the number of hosts.
 #[derive(Default)]
 struct HostCollector {
     count: usize,
     without_validations: usize,
     clusters: BTreeSet<ClusterId>,
-    /// Hosts by status, with the reasons for it.
+    /// Hosts by status, with the reasons for the status.
     statuses: BTreeMap<String, CommonHosts>,
-    /// Hosts by failing validation, its id and its status, with the messages.
+    /// Hosts by the id and status of a failing validation, with the messages and the parsed status.
     validations: BTreeMap<(String, String), (Option<ValidationStatus>, CommonHosts)>,
     /// The first hosts of each status and validation.
     hosts: BTreeMap<HostId, HostExplanation>,
@@ -297,7 +296,7 @@ impl HostCollector {
         explanation
     }
 
-    /// Adds groups for what many hosts have in common, and all other hosts.
+    /// Adds the groups of hosts, and the hosts that are not completely described by groups.
     fn sort_hosts(mut self, explanation: &mut Explanation) {
         let mut listed = BTreeSet::new();
         for (status, hosts) in &self.statuses {
@@ -340,7 +339,7 @@ impl HostCollector {
     }
 }
 
-/// Reads a cluster. The error is a text, because it is a part of the explanation.
+/// Reads a cluster and its failing validations. The error is a text for the explanation.
 async fn read_cluster(client: &ApiClient, id: ClusterId) -> Result<ClusterExplanation, String> {
     let cluster = client.get_cluster(id, ClusterHosts::Excluded).await;
     let cluster = cluster.map_err(|error| error_text(&error))?;
@@ -363,24 +362,24 @@ async fn read_cluster(client: &ApiClient, id: ClusterId) -> Result<ClusterExplan
     })
 }
 
-/// Parses validations by category. An empty text has none.
+/// Parses a `validations_info`, which maps categories to lists of validations. An empty text contains no validations.
 fn parse_validations(text: &str) -> Result<Vec<Validation>, serde_json::Error> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
-    // A category may be null.
+    // The list of a category may be null.
     let categories: BTreeMap<String, Option<Vec<Validation>>> = serde_json::from_str(text)?;
     Ok(categories.into_values().flatten().flatten().collect())
 }
 
-/// Returns `true` if a validation may be the reason for a status. This includes statuses of other versions.
+/// Returns `true` if a validation does not pass. This includes statuses that this version does not know.
 fn is_failing(validation: &Validation) -> bool {
     use ValidationStatus::{Disabled, Success};
     !matches!(validation.status.known(), Some(Success | Disabled))
 }
 
 impl Explanation {
-    /// Returns `true` if the service shows validations and all of them pass.
+    /// Returns `true` if the service returns validations, and all of them pass.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         let shows_validations = self.hosts_without_validations < self.host_count
@@ -393,7 +392,8 @@ impl Explanation {
             && self.clusters.iter().all(|cluster| cluster.validations.is_empty())
     }
 
-    /// Returns the explanation as lines. They contain texts of agents, so a caller escapes control characters.
+    /// Formats the explanation as lines of text. The caller must escape control characters, because the lines contain
+    /// texts from agents.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
@@ -444,7 +444,7 @@ impl Explanation {
         }
     }
 
-    /// Returns the name of a host, with its cluster.
+    /// Formats the name of a host and the name of the cluster.
     fn host_name(&self, host: &HostExplanation) -> String {
         let Some(id) = host.cluster_id else { return format!("{} (no cluster)", host.name) };
         let cluster = self.clusters.iter().find(|cluster| cluster.id == id);
@@ -461,7 +461,7 @@ impl FailingValidation {
     }
 }
 
-/// The number of hosts, and some names.
+/// Formats the number of hosts and some names.
 impl fmt::Display for HostGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} hosts ({}, ...)", self.host_count, self.first_hosts.join(", "))
@@ -509,7 +509,8 @@ mod tests {
         })
     }
 
-    /// Returns the explanation of a service with these hosts and clusters. It refuses other clusters.
+    /// Returns the explanation for a service with these hosts and clusters. The service refuses requests for other
+    /// clusters.
     async fn explained(hosts: Vec<Value>, clusters: Vec<Value>) -> Result<Explanation, ExplanationError> {
         let infra_env =
             json!({"id": INFRA_ENV, "kind": "InfraEnv", "href": "", "name": "x", "type": "full-iso"});
@@ -553,7 +554,7 @@ mod tests {
             "host worker-1 (no cluster): insufficient: Host does not meet the minimum hardware requirements",
             &format!("  has-min-memory (failure): {message}"),
             "    remedy: Use a machine with more memory, or give the virtual machine more of it.",
-            // This version does not know the validation.
+            // A validation that this version does not know, so there is no remedy.
             "  mtu-valid (pending): Missing inventory",
         ];
         assert_eq!(explanation.lines(), expected);

@@ -1,4 +1,4 @@
-//! Counts and latencies of the requests of all agents.
+//! Counts and latencies of the requests by all agents.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -9,14 +9,15 @@ use agent::observer::{AgentEvent, AgentObserver, RequestKind};
 
 use super::report::{RequestFigures, StepCounts};
 
-/// The most different error texts that are counted apart. Texts may contain ids.
+/// Maximum number of different error texts to count separately. The number of texts is unlimited, because they may
+/// contain ids.
 const MAX_ERRORS: usize = 20;
-/// Text of all other errors.
+/// The text under which all other errors are counted.
 const OTHER_ERRORS: &str = "other errors";
-/// Classes of latencies: four for each power of two of microseconds, up to 19 hours.
+/// Number of latency classes: four for each power of two of microseconds, up to 19 hours.
 const CLASSES: usize = 4 * 36;
 
-/// The figures of a simulation. Agents update them from one thread, so the lock does not wait.
+/// The counters of a simulation. All agents run on one thread, so locking never waits.
 #[derive(Debug, Default)]
 pub(super) struct SimulationFigures(Mutex<Counters>);
 
@@ -30,7 +31,7 @@ pub(super) struct Counters {
 
 impl SimulationFigures {
     pub(super) fn lock(&self) -> MutexGuard<'_, Counters> {
-        // No code panics while it holds the lock.
+        // The data is valid even in a poisoned lock, because no code panics while it holds the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -65,7 +66,7 @@ impl AgentObserver for SimulationFigures {
 }
 
 impl Counters {
-    /// Counts an error by its text.
+    /// Counts an error under its text, or under [`OTHER_ERRORS`] if there are too many different texts.
     pub(super) fn count_error(&mut self, text: String) {
         let is_new = !self.errors.contains_key(&text);
         let text = if is_new && self.errors.len() >= MAX_ERRORS { OTHER_ERRORS.to_owned() } else { text };
@@ -90,7 +91,7 @@ fn request_name(kind: RequestKind) -> &'static str {
     }
 }
 
-/// Returns the text of an error, with its deepest cause.
+/// Formats an error and its root cause.
 pub(super) fn error_text(error: &dyn Error) -> String {
     let Some(mut cause) = error.source() else { return error.to_string() };
     while let Some(deeper) = cause.source() {
@@ -99,8 +100,8 @@ pub(super) fn error_text(error: &dyn Error) -> String {
     format!("{error}: {cause}")
 }
 
-/// A histogram of latencies. A class is at most a quarter wider than the one before, so quantiles are at most that much
-/// too large.
+/// A histogram of latencies. The upper bound of a class is at most a quarter above the lower bound, so quantiles are at
+/// most a quarter too large.
 #[derive(Debug)]
 struct Latencies {
     count: u64,
@@ -135,7 +136,7 @@ impl Latencies {
         }
     }
 
-    /// Returns the latency that this percentage of the requests does not exceed.
+    /// Returns the latency that `percent` of the requests do not exceed, in milliseconds.
     fn quantile_ms(&self, percent: u64) -> f64 {
         let rank = (self.count * percent).div_ceil(100);
         let mut sum = 0;
@@ -149,7 +150,8 @@ impl Latencies {
     }
 }
 
-/// Returns the class of a latency: the power of two of its microseconds, and the two bits after the highest one.
+/// Returns the class of a latency. It depends on the highest bit of the number of microseconds, and on the next two
+/// bits.
 fn latency_class(latency: Duration) -> usize {
     let micros = latency.as_micros().clamp(4, 1 << 62);
     let power = micros.ilog2();
@@ -157,14 +159,14 @@ fn latency_class(latency: Duration) -> usize {
     usize::try_from(power - 2).unwrap_or(CLASSES) * 4 + usize::try_from(quarter).unwrap_or(0)
 }
 
-/// Returns the end of a class.
+/// Returns the exclusive upper bound of a class.
 fn upper_bound(class: u32) -> Duration {
     let (power, quarter) = (class / 4, class % 4);
     Duration::from_micros((u64::from(quarter) + 5) << power)
 }
 
 fn milliseconds(duration: Duration) -> f64 {
-    // A thousandth of a millisecond is exact enough.
+    // Round to microseconds.
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 

@@ -1,4 +1,4 @@
-//! The agents of a simulation.
+//! Runs the agents of a simulation, and reports their progress.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
@@ -20,30 +20,31 @@ use super::error::SimulationError;
 use super::figures::{SimulationFigures, error_text};
 use super::report::{HostCounts, SimulationReport};
 
-/// Container image of the agents if the server does not show its own setting. Upstream's default.
+/// Container image of the agents if the server does not return its configured image. It is upstream's default.
 const USUAL_AGENT: &str = "quay.io/edge-infrastructure/assisted-installer-agent:latest";
-/// Time of a reboot.
+/// Time that a host takes to reboot.
 const BOOT_TIME: Duration = Duration::from_secs(30);
-/// Reading the list of hosts takes at most this part of the time, because a long list takes much of the server's.
+/// Reading the list of hosts takes at most one part in `LIST_SHARE` of the time, because a long list is expensive for
+/// the server.
 const LIST_SHARE: u32 = 20;
-/// The most time for the last list of hosts.
+/// Maximum time to read the list of hosts for the last report.
 const LAST_LIST_TIME: Duration = Duration::from_secs(10);
-/// Status of hosts that the server does not list.
+/// The status in reports of hosts that the server does not list.
 const NOT_LISTED: &str = "not registered";
 
 /// Settings of a simulation.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SimulationOptions {
-    /// Container image that agents register with. Default: the one that the server shows, else upstream's.
+    /// Container image with which agents register. Default: the image configured on the server, or else upstream's.
     pub agent_version: Option<String>,
-    /// Pause between the polls of a host. Default: the one that the server asks for.
+    /// Pause between the polls of a host. Default: the pause in the response of the server.
     pub poll_interval: Option<Duration>,
     /// Image that each host reads before its agent starts. Default: none.
     pub boot_image: Option<BootImage>,
-    /// Hosts that start in one second. Default: 100.
+    /// Maximum number of hosts to start per second. Default: 100.
     pub hosts_per_second: u32,
-    /// The most concurrent requests, and connections. Default: 64.
+    /// Maximum number of concurrent requests and connections. Default: 64.
     pub connections: usize,
     /// Time between two reports. Default: 10 seconds.
     pub report_interval: Duration,
@@ -99,20 +100,20 @@ struct Fleet {
     settings: Arc<AgentSettings>,
     options: SimulationOptions,
     started_at: Instant,
-    /// Machines that have not started yet, the next one last.
+    /// Machines that have not started yet. The last one starts next.
     waiting: Vec<SimulatedMachine>,
     ids: Arc<HashSet<HostId>>,
     agents: JoinSet<AgentError>,
     hosts: HostCounts,
     statuses: Option<BTreeMap<String, u64>>,
     lists: JoinSet<Result<BTreeMap<String, u64>, ClientError>>,
-    /// Time of the next list of hosts.
+    /// Earliest time to read the list of hosts again.
     next_list: Instant,
     list_started_at: Instant,
 }
 
 impl Simulation {
-    /// Returns a simulation that has not started. The URL is for messages.
+    /// Creates a simulation, which does not start yet. The URL is for messages only.
     #[must_use]
     pub fn new(
         (url, client): (&str, ApiClient),
@@ -123,13 +124,12 @@ impl Simulation {
         Self { url: url.to_owned(), client, infra_env, site, options }
     }
 
-    /// Runs the agents until `end` is ready, and passes a report to `observe` from time to time. Returns the last
-    /// report. `observe` must not block, because all hosts would wait for it.
+    /// Runs the agents until `end` completes. Calls `observe` with a report periodically, and returns the last report.
+    /// `observe` must not block, because it would delay all hosts.
     ///
     /// # Errors
     ///
-    /// Returns an error if the infra-env cannot be read, when the last agent gives up, or if no request has succeeded at
-    /// the end.
+    /// Returns an error if the infra-env cannot be read, if all agents have given up, or if all requests failed.
     pub async fn run(
         self,
         end: impl Future<Output = ()>,
@@ -161,7 +161,7 @@ impl Simulation {
         }
     }
 
-    /// Checks that the infra-env is available, and returns the version of the agents.
+    /// Checks that the infra-env is available, and returns the container image of the agents.
     async fn prepare(&self) -> Result<String, SimulationError> {
         let failed = |source| SimulationError::from_preflight(self.infra_env, &self.url, source);
         self.client.get_infra_env(self.infra_env).await.map_err(failed)?;
@@ -170,7 +170,8 @@ impl Simulation {
         Ok(version)
     }
 
-    /// Returns the version of the agents. Tokens of infra-envs do not grant access to the server's setting.
+    /// Returns the container image of the agents. Uses the default if the server refuses to return the configured
+    /// image, because the token is for an infra-env only.
     async fn agent_version(&self) -> String {
         if let Some(version) = &self.options.agent_version {
             return version.clone();
@@ -187,7 +188,7 @@ impl Fleet {
         let mut waiting: Vec<_> = site.machines().collect();
         let ids = Arc::new(waiting.iter().map(SimulatedMachine::id).collect());
         let total = u32::try_from(waiting.len()).unwrap_or(u32::MAX);
-        // The seed decides the ids, and so the order in which hosts start.
+        // The ids depend on the seed, and so does the order in which hosts start.
         waiting.sort_by_cached_key(SimulatedMachine::id);
         let now = Instant::now();
         let settings = AgentSettings {
@@ -214,7 +215,7 @@ impl Fleet {
         }
     }
 
-    /// Starts hosts and reports, until the end or until the last agent gave up.
+    /// Starts hosts and reports progress, until the simulation ends or no agent is left.
     async fn run(
         &mut self,
         mut end: Pin<&mut impl Future<Output = ()>>,
@@ -254,11 +255,11 @@ impl Fleet {
         self.agents.spawn(run_agent(Arc::clone(&self.settings), machine));
     }
 
-    /// Counts an agent that gave up. Returns its error if it was the last one.
+    /// Counts an agent that gave up. Returns the error of the agent if it was the last one.
     fn count_ended(&mut self, ended: Result<AgentError, tokio::task::JoinError>) -> Option<AgentError> {
         self.hosts.ended += 1;
         match ended {
-            // The error of its last request was counted already.
+            // The error of the agent's last request is already counted.
             Ok(error) => (self.hosts.ended == self.hosts.total).then_some(error),
             Err(error) => {
                 self.settings.figures.lock().count_error(error.to_string());
@@ -267,7 +268,7 @@ impl Fleet {
         }
     }
 
-    /// Starts to read the list of hosts, unless it is too early after the last one.
+    /// Starts to read the list of hosts, unless it is too early or the previous read is still in progress.
     fn list_if_due(&mut self) {
         let now = Instant::now();
         if self.lists.is_empty() && now >= self.next_list {
@@ -300,7 +301,7 @@ impl Fleet {
     fn report(&self) -> SimulationReport {
         let counters = self.settings.figures.lock();
         SimulationReport {
-            // Milliseconds are exact enough.
+            // Round to milliseconds.
             elapsed_seconds: (self.started_at.elapsed().as_secs_f64() * 1e3).round() / 1e3,
             hosts: HostCounts { registrations: counters.registered, ..self.hosts },
             statuses: self.statuses.clone(),
@@ -311,7 +312,7 @@ impl Fleet {
     }
 }
 
-/// What all agents of a fleet share.
+/// The common data of all agents in a fleet.
 struct AgentSettings {
     client: ApiClient,
     infra_env: InfraEnvId,
@@ -323,7 +324,7 @@ struct AgentSettings {
 }
 
 impl AgentSettings {
-    /// Reads the image that a machine boots from. A machine that cannot read it tries again, as firmware does.
+    /// Reads the boot image of a machine, if one is configured. Retries after errors, as firmware does.
     async fn boot(&self, machine: &SimulatedMachine) {
         let Some(image) = &self.boot_image else { return };
         while let Err(error) = image.read(machine.number()).await {
@@ -337,14 +338,14 @@ impl AgentSettings {
     }
 }
 
-/// Runs the agent of a machine until it gives up. A machine that reboots starts its agent again.
+/// Runs the agent of a machine until it ends with an error. Starts the agent again after a reboot.
 async fn run_agent(settings: Arc<AgentSettings>, machine: SimulatedMachine) -> AgentError {
     loop {
         settings.boot(&machine).await;
         let AgentSettings { client, infra_env, version, figures, slots, poll_interval, .. } = &*settings;
         let agent = match Agent::new(client.clone(), *infra_env, version.clone(), machine.clone()) {
             Ok(agent) => agent,
-            // The version was checked before the start.
+            // Unlikely, because the version was checked before the start.
             Err(source) => return AgentError::RegistrationRefused { host: machine.id(), source },
         };
         let agent = agent
@@ -363,14 +364,14 @@ async fn run_agent(settings: Arc<AgentSettings>, machine: SimulatedMachine) -> A
     }
 }
 
-/// The part of a host that a simulation reads.
+/// The fields of a host that a simulation needs.
 #[derive(Deserialize)]
 struct ListedHost {
     id: HostId,
     status: String,
 }
 
-/// Counts the hosts of a fleet by status.
+/// Counts the hosts of a fleet by status. Ignores other hosts of the infra-env.
 async fn count_statuses(
     settings: Arc<AgentSettings>,
     ids: Arc<HashSet<HostId>>,

@@ -1,17 +1,18 @@
-//! Simulated hosts against any server: agents that register, poll and reply as on real machines.
+//! Simulated hosts: agents that register, poll and reply like the agents on real machines. The server may be Kindling
+//! or an Assisted Service.
 //!
 //! A [`Simulation`] runs one [`agent::Agent`] for each machine of an [`agent::simulated::SimulatedSite`]. All agents
-//! share the connections and run on the caller's thread. Hosts start one after the other, at a limited rate, and
-//! therefore also poll one after the other.
+//! share a pool of connections and run on the caller's thread. Hosts start one after the other at a limited rate, so
+//! that their polls are also distributed over time.
 //!
-//! | module | has |
+//! | module | content |
 //! |---|---|
-//! | `profile` | profiles from files, and the built-in ones |
-//! | `fleet` | the agents and their start |
+//! | `profile` | built-in profiles, and profiles from files |
+//! | `fleet` | the start and the execution of the agents |
 //! | `boot_image` | the image that hosts read when they boot |
 //! | `figures` | counts and latencies of requests |
-//! | `report` | what a simulation shows |
-//! | `explanation` | why hosts and clusters have their statuses |
+//! | `report` | the reports about a running simulation |
+//! | `explanation` | the reasons for the statuses of hosts and clusters |
 
 mod boot_image;
 mod error;

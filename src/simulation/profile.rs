@@ -1,11 +1,11 @@
-//! Profiles of simulated hosts: built-in ones, and those of files.
+//! Profiles of simulated hosts, which are built in or read from files.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use agent::simulated::Profile;
 
-/// The names of the built-in profiles, and their texts.
+/// The names of the built-in profiles, and their YAML texts.
 pub const BUILT_IN_PROFILES: [(&str, &str); 4] = [
     ("sno", include_str!("profiles/sno.yaml")),
     ("compact", include_str!("profiles/compact.yaml")),
@@ -13,10 +13,10 @@ pub const BUILT_IN_PROFILES: [(&str, &str); 4] = [
     ("bench-small", include_str!("profiles/bench-small.yaml")),
 ];
 
-/// The most bytes of a profile. Profiles describe groups, not hosts.
+/// Maximum length of a profile. Profiles are short, because they describe groups of hosts.
 const MAX_PROFILE: u64 = 1 << 20;
 
-/// Why a profile cannot be read.
+/// The reason why a profile cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileFileError {
@@ -25,7 +25,7 @@ pub enum ProfileFileError {
     Read {
         /// Path of the file.
         path: PathBuf,
-        /// The cause.
+        /// The error from the file system.
         source: std::io::Error,
     },
     /// The file is too large.
@@ -34,7 +34,7 @@ pub enum ProfileFileError {
         /// Path of the file.
         path: PathBuf,
     },
-    /// The file is neither YAML nor JSON of the right form.
+    /// The file is not a profile in YAML or JSON.
     #[error("invalid profile {}{}", path.display(), suggestion(source))]
     Invalid {
         /// Path of the file.
@@ -44,10 +44,10 @@ pub enum ProfileFileError {
     },
 }
 
-/// Returns the known key that an unknown one is similar to, as the end of a message.
+/// Returns the end of a message about an unknown key: the most similar valid key.
 fn suggestion(error: &serde_yaml_ng::Error) -> String {
     let message = error.to_string();
-    // The parser reports: unknown field `ram`, expected one of `name`, `memory`.
+    // Example of a message from the parser: unknown field `ram`, expected one of `name`, `memory`.
     let Some((_, fields)) = message.split_once("unknown field `") else { return String::new() };
     let mut names = fields.split('`').step_by(2);
     let name = names.next().unwrap_or_default();
@@ -59,7 +59,7 @@ fn built_in_names() -> String {
     BUILT_IN_PROFILES.map(|(name, _)| name).join(", ")
 }
 
-/// Returns the built-in profile of this name, else the one in the file at this path, which is YAML or JSON.
+/// Returns the built-in profile with this name, or else reads a profile from the YAML or JSON file at this path.
 ///
 /// # Errors
 ///

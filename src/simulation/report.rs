@@ -1,26 +1,26 @@
-//! What a simulation shows.
+//! Reports about a simulation, and their formats.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
 
-/// The state of a simulation. All counts are from its start on.
+/// The state of a simulation. All counts begin at the start of the simulation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct SimulationReport {
-    /// Time since the start.
+    /// Time since the start of the simulation, in seconds.
     pub elapsed_seconds: f64,
-    /// The hosts.
+    /// Counts of hosts and registrations.
     pub hosts: HostCounts,
-    /// Number of hosts by the status that the server shows. Absent until the first list of hosts was read.
+    /// Number of hosts by their status on the server. Absent until the list of hosts is read for the first time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub statuses: Option<BTreeMap<String, u64>>,
-    /// Requests by purpose: `register`, `poll` and `reply`.
+    /// Counts and latencies of requests by purpose: `register`, `poll` and `reply`.
     pub requests: BTreeMap<String, RequestFigures>,
-    /// The steps.
+    /// Counts of steps and replies.
     pub steps: StepCounts,
-    /// Number of errors by their text.
+    /// Number of errors by text. After 20 different texts, others are counted together.
     pub errors: BTreeMap<String, u64>,
 }
 
@@ -28,29 +28,29 @@ pub struct SimulationReport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct HostCounts {
-    /// All hosts.
+    /// Number of all simulated hosts.
     pub total: u32,
-    /// Hosts whose agent was started.
+    /// Number of hosts whose agent was started.
     pub started: u32,
-    /// Registrations that the server accepted. Agents may register more than once.
+    /// Number of accepted registrations. Agents may register more than once.
     pub registrations: u64,
-    /// Hosts whose agent gave up.
+    /// Number of hosts whose agent gave up.
     pub ended: u32,
 }
 
-/// Figures of the requests of one purpose.
+/// Counts and latencies of the requests for one purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct RequestFigures {
-    /// Requests, including failed ones.
+    /// Number of requests, including failed ones.
     pub count: u64,
-    /// Failed requests.
+    /// Number of failed requests.
     pub failed: u64,
-    /// Median time until the response was read, at most a quarter too large.
+    /// Median time until the response was read, in milliseconds. At most a quarter too large.
     pub p50_ms: f64,
-    /// The same for 99 % of the requests.
+    /// The 99th percentile of the same time, in milliseconds. At most a quarter too large.
     pub p99_ms: f64,
-    /// Longest time.
+    /// Maximum of the same time, in milliseconds.
     pub max_ms: f64,
 }
 
@@ -58,19 +58,19 @@ pub struct RequestFigures {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StepCounts {
-    /// Steps that the server handed out.
+    /// Number of steps that agents received from the server.
     pub received: u64,
-    /// Steps that failed.
+    /// Number of steps that failed.
     pub failed: u64,
-    /// Steps that were not started, because the same one was running.
+    /// Number of steps that were not started, because the same step was running.
     pub skipped: u64,
-    /// Replies that were not sent, because the server has the same output already.
+    /// Number of replies that were not sent, because the server already has the same output.
     pub replies_omitted: u64,
-    /// Steps that ended, by type.
+    /// Number of completed steps by type, including failed ones.
     pub by_type: BTreeMap<String, u64>,
 }
 
-/// Several lines of text, as the summary of a simulation.
+/// Formats a summary of several lines.
 impl fmt::Display for SimulationReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let HostCounts { total, started, registrations, ended } = self.hosts;
@@ -102,14 +102,14 @@ impl fmt::Display for SimulationReport {
     }
 }
 
-/// Returns counts in one line.
+/// Formats counts in one line, such as `1 insufficient, 3 known`.
 pub(super) fn format_counts(counts: &BTreeMap<String, u64>) -> String {
     let parts: Vec<_> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
     parts.join(", ")
 }
 
 impl SimulationReport {
-    /// Returns the state in one line, for a progress display.
+    /// Formats the state in one line, for a progress display.
     #[must_use]
     pub fn progress_line(&self) -> String {
         let HostCounts { total, started, ended, .. } = self.hosts;
