@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn written_pages_are_cached_and_those_after_the_end_are_not() {
+    fn written_pages_are_cached_but_pages_after_the_end_are_not() {
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(&[7; 5 << 12], 0).unwrap();
         let has = |offset, len| has_all_pages(&file, Extent::new(offset, len).unwrap());

@@ -1,4 +1,4 @@
-//! `kindling boot-test`: boots an image in QEMU.
+//! `kindling boot-test`: boots an image in QEMU, and waits for a marker on the serial console.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -168,7 +168,7 @@ struct BootReport {
     marker: String,
     /// Time until the marker appeared.
     seconds: Option<f64>,
-    /// Why the marker did not appear.
+    /// The reason why the marker did not appear.
     reason: Option<String>,
     readings: Vec<ClientReading>,
 }

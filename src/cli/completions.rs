@@ -1,4 +1,4 @@
-//! `kindling completions`: completion scripts for shells.
+//! `kindling completions`: prints completion scripts for shells.
 
 use anyhow::Result;
 use clap::{Args, Command};

@@ -19,7 +19,7 @@ pub(super) const DEFAULT_URL: &str = "http://127.0.0.1:8090";
 /// service by mistake.
 const URL_VARIABLE: &str = "KINDLING_URL";
 
-/// How clients verify the server's certificate.
+/// Options for the verification of the server's certificate.
 #[derive(Debug, Args)]
 pub(super) struct CertificateOptions {
     /// File with CA certificates, in PEM, to trust in addition to the CA certificates of the system
@@ -31,7 +31,7 @@ pub(super) struct CertificateOptions {
 }
 
 impl CertificateOptions {
-    /// Returns a builder of clients that trust the server's certificate as the options specify.
+    /// Returns a client builder that verifies the server's certificate as the options specify.
     pub(super) fn client_builder(&self, url: &str, mut transport: ClientBuilder) -> Result<ApiClientBuilder> {
         if let Some(path) = &self.ca {
             let pem = fs::read(path).with_context(|| format!("--ca: cannot read {}", path.display()))?;
@@ -86,9 +86,9 @@ impl UserConnectionOptions {
     /// Returns the connection options that a suggested command needs to reach the same service, each after a space.
     /// Omits the token and the credentials in the URL.
     pub(super) fn repeated_options(&self) -> String {
-        let usual_url = env::var(URL_VARIABLE).unwrap_or_else(|_| DEFAULT_URL.to_owned());
+        let default_url = env::var(URL_VARIABLE).unwrap_or_else(|_| DEFAULT_URL.to_owned());
         let mut options = String::new();
-        if self.url != usual_url {
+        if self.url != default_url {
             let url = masked_url(&self.url);
             options = format!(" --url {}", shell_quoted(Path::new(url.as_str())));
         }

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selectable_kinds_are_the_defined_ones() {
+    fn selectable_kinds_match_the_definitions() {
         let definitions = crds::all().unwrap();
         let kinds: Vec<_> =
             definitions.iter().map(|definition| definition.spec.names.kind.as_str()).collect();

@@ -1,4 +1,4 @@
-//! `kindling demo`: a server with data to try.
+//! `kindling demo`: serves throw-away data and simulated hosts, to try the service.
 
 use std::io::Write;
 use std::path::Path;
@@ -90,7 +90,7 @@ impl Demo {
         with_background_tasks(&inventory, serve).await
     }
 
-    /// Returns simulated hosts of the infra-env, which read its image when they boot.
+    /// Returns a simulation of hosts that read the image of the infra-env when they boot.
     fn simulation(&self, origin: &str, infra_env: InfraEnvId) -> Result<Simulation> {
         let profile = read_profile(PROFILE)?;
         let site = Arc::new(SimulatedSite::new(profile, self.hosts, SEED).context("cannot simulate hosts")?);

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn read_only_file_system_is_not_a_problem_of_permissions() {
+    fn read_only_file_system_error_does_not_suggest_permissions() {
         let problem = |error| access_problem(Path::new("/data"), error);
         assert_eq!(problem(Errno::ROFS), "/data is on a read-only file system; mount a writable one");
         assert!(problem(Errno::ACCESS).ends_with("; change its permissions"));

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formatted_duration_parses_to_the_same() {
+    fn formatted_duration_round_trips() {
         for (millis, shown) in
             [(0, "0s"), (1, "1ms"), (1500, "1500ms"), (90_000, "90s"), (300_000, "5m"), (259_200_000, "72h")]
         {

@@ -74,8 +74,8 @@ pub(super) fn explain_error(
     arguments: &[OsString],
 ) -> clap::Error {
     let Some(ContextValue::String(usage)) = error.get(ContextKind::InvalidArg) else { return error };
-    let called = arguments.get(1).and_then(|name| command.find_subcommand(name)).unwrap_or(command);
-    let Some(option) = find_option(called, usage) else { return error };
+    let subcommand = arguments.get(1).and_then(|name| command.find_subcommand(name)).unwrap_or(command);
+    let Some(option) = find_option(subcommand, usage) else { return error };
     let Some(name) = option.get_env().and_then(OsStr::to_str) else { return error };
     let Some(long) = option.get_long().map(|name| format!("--{name}")) else { return error };
     let is_given = |argument: &OsString| argument.to_str().is_some_and(|text| text.starts_with(&long));

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn host_is_reachable_if_one_of_its_addresses_is() {
+    fn host_with_one_reachable_address_is_reachable() {
         assert_eq!(resolved(&[[127, 0, 0, 1], [127, 9, 9, 9]], 1).reachable_address(), None);
         let open = ([192, 0, 2, 1], 1).into();
         assert_eq!(resolved(&[[127, 0, 0, 1], [192, 0, 2, 1]], 1).reachable_address(), Some(open));

@@ -18,7 +18,8 @@ pub(super) struct Man {
 }
 
 impl Man {
-    /// Writes the pages. `command` must not contain values from the environment.
+    /// Writes the pages of all commands, or prints the page of the program. `command` must not contain values from the
+    /// environment.
     pub(super) fn run(&self, mut command: Command) -> Result<()> {
         command.build();
         let Some(directory) = &self.directory else { return print_bytes(&render_page(&command)?) };

@@ -140,8 +140,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 /// Returns the definition of the command line. The program name depends on the first argument.
 fn command_definition(arguments: &[OsString]) -> clap::Command {
-    let called = arguments.first().and_then(|path| Path::new(path).file_name());
-    let command = match called {
+    let program_name = arguments.first().and_then(|path| Path::new(path).file_name());
+    let command = match program_name {
         Some(name) if name == installer::NAME => {
             Cli::command().name(installer::NAME).version(installer::VERSION)
         }
@@ -169,7 +169,7 @@ fn has_json_option(matches: &ArgMatches) -> bool {
 }
 
 impl Command {
-    /// Returns the exit code of a failure.
+    /// Returns the exit code of a failure, which depends on the command.
     fn failure_exit_code(&self) -> ExitCode {
         match self {
             Self::Iso(command) => command.failure_exit_code(),

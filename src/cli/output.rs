@@ -125,7 +125,7 @@ pub(super) fn write_stdout(plan: &Plan) -> Result<()> {
     plan.send_to(&mut io::stdout().lock()).map_err(stdout_error)
 }
 
-/// Writes bytes to a file, replacing its content, or to stdout.
+/// Replaces the content of a file, or writes to stdout if `path` is `None`.
 pub(super) fn write_bytes(path: Option<&str>, bytes: &[u8]) -> Result<()> {
     match path {
         Some("") => bail!("writing \"\": the file name is empty"),
@@ -137,7 +137,7 @@ pub(super) fn write_bytes(path: Option<&str>, bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// Prints text or embedded content.
+/// Writes bytes to stdout, such as text or embedded content.
 pub(super) fn print_bytes(bytes: &[u8]) -> Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(stdout_error)

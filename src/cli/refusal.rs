@@ -35,12 +35,13 @@ impl RefusedInputs {
         print_message(report_lines(&findings));
         let errors = findings.count(Severity::Error);
         let warnings = if strict { findings.count(Severity::Warning) } else { 0 };
-        let strictly = match warnings {
+        let warning_summary = match warnings {
             0 => String::new(),
             1 => "1 warning, an error because of --strict".to_owned(),
             _ => format!("{warnings} warnings, errors because of --strict"),
         };
-        let parts = [if errors > 0 { count_with_noun(errors, "error") } else { String::new() }, strictly];
+        let parts =
+            [if errors > 0 { count_with_noun(errors, "error") } else { String::new() }, warning_summary];
         let counts: Vec<&str> = parts.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
         let summary = format!("{}; {consequence}", counts.join(", "));
         Self { summary, findings }

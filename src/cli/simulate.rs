@@ -207,7 +207,7 @@ impl Simulate {
     }
 }
 
-/// Returns a future that is ready after the duration, or when the user or the system ends the command.
+/// Returns a future that completes after the duration, or after SIGINT or SIGTERM.
 fn wait_for_end(duration: Option<Duration>) -> Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for signals")?;
     let mut terminate = signal(SignalKind::terminate()).context("cannot listen for signals")?;

@@ -16,7 +16,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::from_text::from_text;
 
-/// The prefix of the kernel argument.
 const KARG_PREFIX: &str = "console=";
 
 const DEFAULT_SPEED: u32 = 9600;
@@ -85,7 +84,7 @@ enum Parity {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct DataBits(char);
 
-/// Why a console is invalid.
+/// The reason why a console is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConsoleError {
@@ -94,7 +93,7 @@ pub enum ConsoleError {
     Prefix {
         /// The complete text of the console.
         spec: String,
-        /// The prefix to leave out.
+        /// The prefix, which the user must remove.
         prefix: &'static str,
     },
     /// The port number is above 255.
@@ -102,9 +101,9 @@ pub enum ConsoleError {
     Port {
         /// The complete text of the console.
         spec: String,
-        /// The port number in it.
+        /// The port number in the text.
         port: String,
-        /// Why the number is invalid.
+        /// The reason why the number is invalid.
         #[source]
         source: ParseIntError,
     },
@@ -113,9 +112,9 @@ pub enum ConsoleError {
     Speed {
         /// The complete text of the console.
         spec: String,
-        /// The speed in it.
+        /// The speed in the text.
         speed: String,
-        /// Why the speed is invalid.
+        /// The reason why the speed is invalid.
         #[source]
         source: ParseIntError,
     },
@@ -421,7 +420,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn displayed_console_parses_to_the_same(
+        fn displayed_console_round_trips(
             spec in "(ttyS|ttyAMA)[0-9]{1,2}(,[0-9]{1,7}([noe][5-8]?)?)?|tty0|hvc0|ttysclp0"
         ) {
             let console: Console = spec.parse().unwrap();

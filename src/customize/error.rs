@@ -1,4 +1,4 @@
-//! The errors of a customisation.
+//! Errors of a customisation.
 
 use ignition::builder::BuildError;
 use ignition::config::ConfigError;
@@ -7,7 +7,7 @@ use ignition::network::NetworkError;
 use super::capability::UnsupportedFeature;
 use super::installer_config::InstallerConfigError;
 
-/// Why a customisation could not be built.
+/// The reason why a customisation could not be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CustomizeError {

@@ -97,7 +97,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// Why an installer config could not be read or written.
+/// The reason why an installer config could not be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("the file is not an installer config in YAML")]
 pub struct InstallerConfigError(#[from] serde_yaml_ng::Error);
@@ -256,7 +256,7 @@ dest-device: /dev/sda
 
     proptest! {
         #[test]
-        fn written_config_parses_to_the_same(config in any_config()) {
+        fn written_config_round_trips(config in any_config()) {
             let yaml = config.to_yaml().unwrap();
             prop_assert_eq!(InstallerConfig::parse(yaml.as_bytes()).unwrap(), config);
         }

@@ -91,7 +91,7 @@ pub struct HostExplanation {
     pub validations: Vec<FailingValidation>,
 }
 
-/// A validation with the status `failure`, `error` or `pending`.
+/// A validation that does not pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct FailingValidation {

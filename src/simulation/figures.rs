@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_error_texts_takes_limited_memory() {
+    fn number_of_error_texts_is_limited() {
         let mut counters = Counters::default();
         (0..1000).for_each(|number| counters.count_error(format!("error {number}")));
         counters.count_error("error 3".to_owned());

@@ -24,7 +24,7 @@ pub struct SimulationReport {
     pub errors: BTreeMap<String, u64>,
 }
 
-/// Counts of hosts.
+/// Counts of simulated hosts and of their registrations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct HostCounts {
@@ -54,7 +54,7 @@ pub struct RequestFigures {
     pub max_ms: f64,
 }
 
-/// Counts of steps.
+/// Counts of the steps and replies of all agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StepCounts {

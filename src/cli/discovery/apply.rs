@@ -21,7 +21,7 @@ use discovery::PlanFile;
 
 /// Make an image from a plan file
 ///
-/// The whole base image is read to verify that it is the one of the plan. The new image is verified as well, and gets
+/// The whole base image is read to verify that the plan is for this image. The new image is verified as well, and gets
 /// its name only after that.
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]

@@ -1,4 +1,4 @@
-//! The options that describe an infra-env.
+//! The options that describe an infra-env and its service.
 
 use std::path::{Path, PathBuf};
 
@@ -157,9 +157,9 @@ impl SharedInfraEnvOptions {
     /// override manifests. `own` contains the options that only this command has. `consequence` is the end of the error
     /// message if the manifests are refused, such as "nothing was written".
     pub(in crate::cli) fn draft(&self, own: Draft, consequence: &str) -> Result<(Draft, DiscoveryReport)> {
-        let (over, mut findings) = self.overriding_draft(own)?;
-        let Some(directory) = &self.manifests else { return Ok((over, findings)) };
-        match read_manifests(directory)?.draft(self.infra_env.as_deref(), over) {
+        let (overrides, mut findings) = self.overriding_draft(own)?;
+        let Some(directory) = &self.manifests else { return Ok((overrides, findings)) };
+        match read_manifests(directory)?.draft(self.infra_env.as_deref(), overrides) {
             Ok((draft, manifest_findings)) => {
                 findings.append(manifest_findings);
                 Ok((draft, findings))

@@ -1,4 +1,4 @@
-//! `kindling discovery`: the images of an infra-env, without a service.
+//! `kindling discovery`: makes the images of an infra-env without a service.
 
 mod apply;
 mod base;
@@ -33,8 +33,9 @@ pub(super) enum Command {
     Create(Box<create::Create>),
     /// Show the plan of an image, and write a plan file
     ///
-    /// A plan file has a few KiB: the digest of the base image, and the changes to it. `discovery apply` makes the
-    /// image from a plan file and the base image; `iso verify --plan` checks that an image matches a plan file.
+    /// A plan file is a few KiB long. It contains the digest of the base image, and the changes to the image.
+    /// `discovery apply` makes the image from a plan file and the base image; `iso verify --plan` checks that an image
+    /// matches a plan file.
     Plan(Box<plan::PlanCommand>),
     /// Make an image from a plan file
     Apply(apply::Apply),

@@ -21,7 +21,7 @@ pub(super) struct PrivateFiles {
 }
 
 impl PrivateFiles {
-    /// Returns `None` if all files are public.
+    /// Returns the note about the private files among `outputs`, or `None` if all files are public.
     pub(super) fn new(outputs: &[WrittenFiles]) -> Option<Self> {
         let private = outputs.iter().filter(|file| file.access == FileAccess::Private);
         let paths: Vec<String> = private.map(|file| shell_quoted(&file.path)).collect();

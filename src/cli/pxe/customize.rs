@@ -12,7 +12,7 @@ use crate::cli::input;
 use crate::cli::output::{refuse_terminal, write_stdout};
 use crate::customize::{Console, Customization, RequiredFeatures, initrd_capabilities};
 
-/// The options of both `customize` commands.
+/// The common options of `iso customize` and `pxe customize`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CustomizeOptions {
     /// Ignition config fragment for dest sys

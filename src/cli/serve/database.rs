@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn database_url_is_given_or_built_from_parts() {
+    fn database_url_is_explicit_or_built_from_parts() {
         assert_eq!(database_url_of(&[]), None);
         assert_eq!(database_url_of(&["--database-url", "sqlite:p@ss"]).unwrap(), "sqlite:p@ss");
         let parts = ["--db-host", "db", "--db-user", "a/b", "--db-pass", "p@ss: ü", "--db-name", "installer"];

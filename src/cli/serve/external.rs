@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn inventory_is_named_by_url_or_host() {
+    fn inventory_url_is_explicit_or_built_from_host() {
         assert_eq!(inventory_url_of(&[]), Ok(None));
         assert_eq!(inventory_url_of(&["--assisted-service-scheme", "https"]), Ok(None));
         let host = ["--assisted-service-host", "assisted:8090"];

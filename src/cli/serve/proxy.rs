@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn exceptions_are_those_that_the_client_matches() {
+    fn accepts_only_exceptions_that_the_client_matches() {
         for entry in [
             "*",
             "10.0.0.1",

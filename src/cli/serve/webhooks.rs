@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_values_of_another_form() {
+    fn rejects_malformed_values() {
         for text in ["", "9443", "localhost:9443", "0.0.0.0", "0.0.0.0:65536"] {
             assert!(parse(&["--kube-webhooks-listen", text]).unwrap_err().contains("0.0.0.0:9443"), "{text}");
         }

@@ -18,7 +18,7 @@ pub enum IgnitionDigest {
     Sha512([u8; 64]),
 }
 
-/// Why a digest is invalid.
+/// The reason why a digest is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IgnitionDigestError {
@@ -120,7 +120,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parsed_digest_displays_the_same(text in "sha256-[0-9a-f]{64}|sha512-[0-9a-f]{128}") {
+        fn digest_text_round_trips(text in "sha256-[0-9a-f]{64}|sha512-[0-9a-f]{128}") {
             let digest: IgnitionDigest = text.parse().unwrap();
             prop_assert_eq!(digest.to_string(), text);
         }

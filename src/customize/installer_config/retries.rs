@@ -19,7 +19,7 @@ pub enum FetchRetries {
     Infinite,
 }
 
-/// Why a number of retries is invalid.
+/// The reason why a number of retries is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("fetch-retries {text:?} is neither a number nor \"infinite\"")]
 pub struct FetchRetriesError {

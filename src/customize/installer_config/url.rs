@@ -15,7 +15,7 @@ use crate::customize::from_text::from_text;
 #[serde(into = "String")]
 pub struct InstallUrl(String);
 
-/// Why a URL is invalid.
+/// The reason why a URL is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InstallUrlError {

@@ -269,7 +269,7 @@ fn both_refuse_features_that_old_images_lack() {
 
 /// Both parsers of installer configs must accept or refuse the same texts.
 #[test]
-fn installer_configs_are_accepted_or_refused_by_both() {
+fn both_parsers_accept_the_same_installer_configs() {
     if !tool::is_tool_present() {
         return;
     }

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_that_no_download_accepts_have_a_reason() {
+    fn rejected_urls_have_a_reason() {
         let reason = |url: &str| AddedImageServers::OtherMachines.check_url(url).unwrap_err();
         assert_eq!(reason("http://10.0.0.256/a.iso"), "invalid IPv4 address");
         let near = "images must not be added from 127.0.0.1, which is not one of the servers that the service allows";

@@ -13,7 +13,7 @@ use super::location::ImageLocationError;
 use super::paths::ImageKey;
 use inventory::catalogue::{CatalogueError, CpuArchitecture};
 
-/// Why the library cannot be opened.
+/// The reason why the library cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LibraryError {
@@ -82,7 +82,7 @@ pub enum LibraryError {
     },
 }
 
-/// Why an image cannot be used now.
+/// The reason why an image cannot be used now.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImageNotReady {
@@ -124,7 +124,7 @@ impl ImageNotReady {
     }
 }
 
-/// Why the program `nmstatectl` of an image is not available.
+/// The reason why the program `nmstatectl` of an image is not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NmstatectlError {
@@ -144,7 +144,7 @@ pub enum NmstatectlError {
     },
 }
 
-/// Why an attempt to obtain an image failed.
+/// The reason why an attempt to obtain an image failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FetchError {
     #[error("the request failed")]

@@ -73,8 +73,8 @@ async fn finish_partial_file(
 ) -> Result<CompleteImage, FetchError> {
     let total = part.received_len();
     managed.publish_unready(BaseImageState::Verifying { have: total, total });
-    let of = Arc::clone(managed);
-    on_dedicated_thread(move || part.verify_and_publish(&of)).await?
+    let slot = Arc::clone(managed);
+    on_dedicated_thread(move || part.verify_and_publish(&slot)).await?
 }
 
 /// Sends one request and writes the response to the partial file. After an error in the inner result, the partial file
@@ -106,8 +106,9 @@ async fn request_missing_bytes(
     let from = origin.map(|origin| (part.received_len(), origin));
     // The limit applies to all redirects and informational responses together, because there may be many of them.
     let limit = managed.shared.settings.stall;
-    let late = |_| FetchError::Request { source: format!("timed out: no response within {limit:?}").into() };
-    let response = tokio::time::timeout(limit, remote.request_from(from)).await.map_err(late)??;
+    let timeout_error =
+        |_| FetchError::Request { source: format!("timed out: no response within {limit:?}").into() };
+    let response = tokio::time::timeout(limit, remote.request_from(from)).await.map_err(timeout_error)??;
     let len = response.origin.len;
     if managed.is_added && len > MAX_ADDED_LEN {
         return Err(FetchError::TooLarge { len, most: MAX_ADDED_LEN });
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn slow_server_fails_after_the_window_and_the_time_of_the_disk() {
+    async fn slow_server_fails_after_the_window_plus_disk_time() {
         let (fed, time) = download_to_slow_disk(WINDOW * 2).await;
         assert!(matches!(fed, Err(FetchError::TooSlow { received: 20, least: 60, .. })), "{fed:?}");
         assert!((DISK + WINDOW..DISK + WINDOW * 2).contains(&time), "{time:?}");

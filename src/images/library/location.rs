@@ -9,10 +9,11 @@ use reqwest::Url;
 /// query parameters.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum ImageLocation {
-    /// An HTTP or HTTPS server.
     Http(Url),
-    /// An object in a bucket.
-    Bucket { bucket: String, key: String },
+    Bucket {
+        bucket: String,
+        key: String,
+    },
     /// A file on this machine. The library uses it in place and does not copy it.
     File(PathBuf),
 }

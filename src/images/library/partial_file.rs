@@ -277,10 +277,10 @@ impl PartialFile {
         self.file.sync_all().map_err(disk_error("writing", &path))?;
         fs::rename(&path, &image_path).map_err(disk_error("renaming", &path))?;
         // The image is complete. Only log a failure of the remaining steps.
-        let tidied = open_existing::make_read_only(&self.file)
+        let cleanup = open_existing::make_read_only(&self.file)
             .and_then(|()| self.paths.sync_directory())
             .and_then(|()| paths::remove_if_exists(&self.paths.partial_file_record()));
-        if let Err(error) = tidied {
+        if let Err(error) = cleanup {
             tracing::warn!(image = self.paths.name(), %error, "cannot clean up in the image library");
         }
         Ok(digest)

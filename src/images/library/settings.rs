@@ -21,10 +21,10 @@ pub enum DownloadTiming {
 /// image of the catalogue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownFiles {
-    /// Keep them.
+    /// Keep all unknown files.
     #[default]
     Keep,
-    /// Delete them when the library is opened. Files with other names are always kept.
+    /// Delete unknown files when the library is opened. Files with other names are always kept.
     Prune,
 }
 
@@ -75,7 +75,7 @@ impl RetryPolicy {
 pub struct LibrarySettings {
     /// The directory of the images and records. Created if it does not exist.
     pub directory: PathBuf,
-    /// When images are downloaded.
+    /// The time at which images are downloaded.
     pub when: DownloadTiming,
     /// Maximum number of concurrent downloads of images of the catalogue.
     pub parallel_downloads: usize,
