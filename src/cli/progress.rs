@@ -152,7 +152,7 @@ impl ProgressLog {
         }
         let is_first = last_report.is_none();
         self.0.insert(image.name.clone(), ReportedProgress { work, tenth, at: now });
-        // The start of an operation is logged elsewhere.
+        // Do not log the first state of an operation, only the progress after it.
         (!is_first).then_some((work, have, total))
     }
 }

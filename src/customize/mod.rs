@@ -4,8 +4,8 @@
 //! the live system and a set of `NetworkManager` keyfiles. This module opens neither files nor images. The caller packs
 //! the result into the image's embed area and edits the live kernel arguments.
 //!
-//! The generated files have the same paths, modes, units, numbers and order as the files of `coreos-installer`, so that
-//! the images of both programs boot in the same way.
+//! The generated files have the same paths, modes, units, numbers and order as the files of `coreos-installer`. The
+//! images of both programs therefore boot in the same way.
 
 mod assembly;
 pub mod capability;

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 /// The volume descriptors of an ISO image.
 const VOLUME_DESCRIPTORS: Range<u64> = 16 * SECTOR..18 * SECTOR;
 const SECTOR: u64 = 2048;
-/// Maximum number of ranges in which a host reads the image. There are several, so that a user can watch the progress.
+/// Approximate number of ranges in which a host reads the image. Several ranges make the progress visible.
 const RANGES: u64 = 64;
 /// Minimum length of a range.
 const MIN_RANGE: u64 = 32 * SECTOR;

@@ -2,8 +2,8 @@
 //!
 //! If a process opens a leased file for writing, the kernel sends a [signal](SIGNAL) and makes that process wait. The
 //! library then deletes the record of the image and revokes the file. No further byte is served from it, and the
-//! waiting process continues within milliseconds. Without the record, the file is hashed again even if its times are
-//! unchanged, because on `tmpfs` a write to mapped pages does not change the times.
+//! waiting process continues within milliseconds. The record is deleted so that the file is hashed again even if its
+//! times are unchanged. On `tmpfs`, a write to mapped pages does not change the times.
 
 use std::fs::File;
 use std::io;

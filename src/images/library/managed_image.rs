@@ -189,8 +189,10 @@ impl ManagedImage {
     }
 
     /// Returns the base image in an existing file. Returns `None` if the image must be downloaded, because the file
-    /// does not exist or is invalid. The first attempt after a start returns an error, however, if the file is a valid
-    /// but wrong image from the same URL, because the server very probably still provides it.
+    /// does not exist or is invalid.
+    ///
+    /// If the file is a valid but wrong image from the same URL, the server very probably still provides that image.
+    /// The first attempt after a start then returns an error, to avoid a useless download.
     async fn adopt(self: &Arc<Self>, is_first: bool) -> Result<Option<Arc<OpenBaseImage>>, FetchError> {
         let path = self.image_path();
         match self.adopt_at(path.clone()).await {

@@ -16,9 +16,9 @@
 //! length, the structure and, if the catalogue contains it, the SHA-256 digest. Then it renames the file.
 //!
 //! The library has the SHA-256 digest of every ready image. It reads the digest from a record next to the file if the
-//! length, inode and times in the record match the file, and computes it otherwise. A file lease proves that the bytes
-//! do not change afterwards. If a process dies during a download, the next process resumes it, provided that the server
-//! still has the same version.
+//! length, inode and times in the record match the file. Otherwise, it hashes the file. A file lease proves that the
+//! bytes do not change afterwards. If a process dies during a download, the next process resumes it, provided that the
+//! server still has the same version.
 //!
 //! Several processes may use the same directory, even one that they cannot write to. Only one process downloads each
 //! image.

@@ -50,8 +50,8 @@ pub struct RetryPolicy {
     pub at_once: u32,
     /// The pause after the first failure. Each further pause is twice as long.
     pub first_pause: Duration,
-    /// Maximum length of a pause. If the server provides an image that does not match the entry, the pause is 288 times
-    /// as long, because another download of the same image would fail too.
+    /// Maximum length of a pause. The pause is 288 times as long if the server provides an image that does not match
+    /// the entry, because another download would fail too.
     pub longest_pause: Duration,
 }
 
