@@ -1,4 +1,4 @@
-//! Registers a host, and replies to its first steps as the agent of a virtual machine would.
+//! Registers a host and replies to its first steps, like the agent of a virtual machine.
 //!
 //! ```sh
 //! cargo run -p assisted --example simulated_agent -- http://127.0.0.1:8090 INFRA_ENV_ID
@@ -23,9 +23,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Does what an agent does after boot, once. Returns the host as users see it.
+/// Registers the host and runs its first steps once, as an agent does after boot. Returns the host as users see it.
 pub(crate) async fn simulate(url: &str, infra_env: InfraEnvId, host: HostId) -> Result<Host, Box<dyn Error>> {
-    // The service asks an agent of another version to upgrade, so this one has the service's own.
+    // Use the agent version of the service. Otherwise the service would ask the agent to upgrade.
     let versions = ApiClient::new(url)?.component_versions().await?.versions;
     let version = versions.get("discovery-agent").cloned().unwrap_or_default();
     let client = ApiClient::builder(url).agent_version(&version).build()?;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::string_enum::string_enum;
 
-/// The CPU architecture of a host. Two architectures have two names: `aarch64` is written as `arm64`, and `amd64` as
-/// `x86_64`, in an [`Extensible`](crate::Extensible) as well.
+/// The CPU architecture of a host. Readers accept two names for ARM (`arm64` and `aarch64`) and for x86 (`x86_64` and
+/// `amd64`), also in an [`Extensible`](crate::Extensible). They are written as `arm64` and `x86_64`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum CpuArchitecture {
     /// 64-bit Intel and AMD.
@@ -37,7 +37,7 @@ impl CpuArchitecture {
         }
     }
 
-    /// Parses any name of an architecture.
+    /// Parses any accepted name of an architecture.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
@@ -56,7 +56,7 @@ impl fmt::Display for CpuArchitecture {
     }
 }
 
-// These types only document schemas of requests: `CpuArchitecture` reads the same names.
+// These types only document which names requests may contain. `CpuArchitecture` parses them.
 string_enum! {
     /// CPU architecture, with all accepted names.
     #[allow(missing_docs, reason = "names of architectures")]
@@ -96,12 +96,12 @@ string_enum! {
 pub enum ReleaseArchitecture {
     /// One architecture.
     One(CpuArchitecture),
-    /// Several architectures in one release.
+    /// A multi-architecture release.
     Multi,
 }
 
 impl ReleaseArchitecture {
-    /// Returns the name in the API.
+    /// Returns the name in the API: `multi`, or the name of the architecture.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -110,7 +110,7 @@ impl ReleaseArchitecture {
         }
     }
 
-    /// Parses any name of an architecture, or `multi`.
+    /// Parses any accepted name of an architecture, or `multi`.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         if name == "multi" { Some(Self::Multi) } else { CpuArchitecture::from_name(name).map(Self::One) }

@@ -7,12 +7,12 @@ use crate::list::List;
 use crate::text::Text;
 use crate::wire::{null_as_default, reported};
 
-/// A host whose connectivity an agent checks. The argument of the step is a list of them.
+/// A host to check. The argument of the step is a list of hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectivityCheckHost {
     /// Id of the host.
     pub host_id: HostId,
-    /// Its network interfaces.
+    /// Network interfaces of the host.
     #[serde(default, deserialize_with = "null_as_default")]
     pub nics: List<ConnectivityCheckNic>,
 }
@@ -34,57 +34,57 @@ pub struct ConnectivityCheckNic {
 reported! {
     /// The connectivity report: the reply to `connectivity-check`.
     ConnectivityReport<'a> {
-        /// Results, one for each checked host.
+        /// Results, one per checked host.
         remote_hosts: List<RemoteHost<'a>>,
     }
 
-    /// Connectivity to one host.
+    /// Results of the checks of one host.
     RemoteHost<'a> {
         /// Id of the host.
         host_id: Text<'a>,
-        /// Results in the same network segment.
+        /// Results of ARP and neighbor discovery, for addresses in the same network segment.
         l2_connectivity: List<LinkReport<'a>>,
-        /// Results over IP.
+        /// Results of pings.
         l3_connectivity: List<PingReport<'a>>,
-        /// Results with the largest packets of each interface.
+        /// Results of pings with packets as large as the MTU.
         mtu_report: List<MtuReport<'a>>,
     }
 
-    /// Connectivity to an address in the same network segment.
+    /// Whether an address in the same network segment belongs to the checked host.
     LinkReport<'a> {
         /// Interface that sent the packets.
         outgoing_nic: Text<'a>,
         /// Address that sent the packets.
         outgoing_ip_address: Text<'a>,
-        /// Checked address.
+        /// The checked address.
         remote_ip_address: Text<'a>,
-        /// MAC address that answered.
+        /// MAC address that replied.
         remote_mac: Text<'a>,
-        /// Whether the MAC address belongs to the host.
+        /// Whether the MAC address belongs to the checked host.
         successful: bool,
     }
 
-    /// Connectivity to an address over IP.
+    /// Whether an address replies to pings.
     PingReport<'a> {
         /// Interface that sent the packets. Agents leave it empty.
         outgoing_nic: Text<'a>,
-        /// Checked address.
+        /// The checked address.
         remote_ip_address: Text<'a>,
-        /// Whether the host answered.
+        /// Whether the checked host replied.
         successful: bool,
         /// Average round-trip time, in milliseconds.
         average_rtt_ms: f64,
-        /// Lost packets, in percent.
+        /// Proportion of lost packets, in percent.
         packet_loss_percentage: f64,
     }
 
-    /// Whether large packets reach an address.
+    /// Whether packets as large as the MTU reach an address.
     MtuReport<'a> {
         /// Interface that sent the packets.
         outgoing_nic: Text<'a>,
-        /// Checked address.
+        /// The checked address.
         remote_ip_address: Text<'a>,
-        /// Whether packets as large as the MTU of the interface arrived.
+        /// Whether packets as large as the MTU of the sending interface arrived.
         mtu_successful: bool,
     }
 }

@@ -1,7 +1,8 @@
-//! The two bodies of error responses.
+//! The two JSON documents that error responses contain.
 //!
-//! Operations respond with one. The steps before an operation (router, authentication, parsing of parameters) respond
-//! with the other. Clients must accept both with any status, and other bodies as well: proxies respond with HTML.
+//! Operations respond with [`OperationError`]. The steps before an operation (routing, authentication, parameter
+//! parsing) respond with [`InfraError`]. Clients must accept both with any status, and also other bodies: a proxy, for
+//! example, may respond with HTML.
 
 use std::borrow::Cow;
 
@@ -52,20 +53,20 @@ impl OperationError {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = infra_error))]
 pub struct InfraError {
-    /// The status.
+    /// The HTTP status.
     pub code: u16,
     /// The reason, for people.
     pub message: String,
 }
 
-/// An error with either body.
+/// An error document of either kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = refusal))]
 pub enum EitherError {
-    /// Body of errors of operations.
+    /// An error of an operation.
     Operation(OperationError),
-    /// Body of errors before an operation: routing, authentication, parsing of parameters.
+    /// An error of a step before the operation: routing, authentication or parameter parsing.
     Infra(InfraError),
 }
 

@@ -1,4 +1,4 @@
-//! Events: the entries that a service lists, and those that agents and controllers report.
+//! Events: the event log of the service, and the events that agents and controllers report.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -33,7 +33,7 @@ string_enum! {
     }
 }
 
-/// An event.
+/// An event in the event log of the service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = event))]
 pub struct ListedEvent {
@@ -96,7 +96,7 @@ pub struct ReportedEvent {
 }
 
 impl ReportedEvent {
-    /// Returns an event with the current time, about no resource yet.
+    /// Returns an event with the current time and without a cluster, host or infra-env.
     pub fn now(name: impl Into<String>, severity: Severity, message: impl Into<String>) -> Self {
         Self {
             name: Some(name.into()),

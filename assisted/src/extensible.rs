@@ -1,4 +1,4 @@
-//! Values of enums that newer services extend.
+//! Enum values from services that are newer than this crate.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,7 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A value of an enum that a newer service may extend.
 ///
-/// A reader keeps a string that is not a value of `T`, instead of refusing the whole document. It is written unchanged.
+/// A reader keeps a string that is not a value of `T` instead of rejecting the whole document. The string is written
+/// back unchanged.
 ///
 /// # Examples
 ///
@@ -29,7 +30,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub enum Extensible<T> {
     /// A value that this version of the crate knows.
     Known(T),
-    /// Another string.
+    /// A string that is not a value of `T`.
     Unknown(String),
 }
 
@@ -86,7 +87,7 @@ impl<'de, T: for<'a> Deserialize<'a>> Deserialize<'de> for Extensible<T> {
     }
 }
 
-/// Reads a known value without a copy of its string.
+/// Parses a known value without allocating a string.
 struct ExtensibleVisitor<T>(PhantomData<T>);
 
 impl<T: for<'a> Deserialize<'a>> Visitor<'_> for ExtensibleVisitor<T> {

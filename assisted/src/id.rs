@@ -1,4 +1,4 @@
-//! The ids of records.
+//! Ids of API resources.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ macro_rules! ids {
         #[serde(transparent)]
         #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(value_type = String, format = Uuid))]
         pub struct $name(
-            /// The UUID. It is written in lower case, with dashes.
+            /// The UUID. Its text form is lower case, with dashes.
             pub Uuid,
         );
 
@@ -52,7 +52,7 @@ ids! {
     ClusterId;
     /// The id of an infra-env.
     InfraEnvId;
-    /// The id of a host. The agent makes it from the machine's serial numbers, so one machine that boots images of two
-    /// infra-envs is two hosts of one id.
+    /// The id of a host. The agent derives it from the machine's serial numbers. A machine that boots the images of two
+    /// infra-envs becomes two hosts with the same id.
     HostId;
 }

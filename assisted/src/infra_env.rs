@@ -1,4 +1,4 @@
-//! Infra-envs: the resource, its parts, and the bodies of requests.
+//! The infra-env resource, its parts, and the request bodies of its operations.
 
 use std::borrow::Cow;
 
@@ -150,7 +150,7 @@ pub struct Proxy {
     /// Proxy for `https:` URLs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub https_proxy: Option<String>,
-    /// Destinations that are reached without a proxy: names, addresses and networks, separated by commas, or `*`.
+    /// Destinations to reach without a proxy: names, addresses and networks, separated by commas, or `*`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_proxy: Option<String>,
 }
@@ -231,7 +231,7 @@ lenient!(Proxy, HostStaticNetwork, MacInterface, KernelArgument);
 pub struct Preflight {
     /// Id of the infra-env.
     pub infra_env_id: InfraEnvId,
-    /// Generation of the image that was checked.
+    /// Generation of the checked image.
     pub image_generation: u64,
     /// Findings in the static networks: severity, rule, host, interface, path, line and message.
     #[serde(default)]
@@ -423,7 +423,7 @@ impl InfraEnvCreateParams {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = presigned_url))]
 pub struct PresignedUrl {
-    /// The URL.
+    /// URL of a file, including the token.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub url: Secret,
     /// Time when the URL expires. The year 1 means never.

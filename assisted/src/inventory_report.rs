@@ -1,7 +1,7 @@
-//! The inventory report: the hardware of a host, as its agent reports it in the reply to the step `inventory`.
+//! The inventory report: a host's hardware, as the agent reports it in reply to the step `inventory`.
 //!
-//! Values such as drive types are texts, because a report must not be refused for hardware that its reader does not
-//! know.
+//! Values with a fixed set, such as drive types, are texts. A service therefore accepts reports about hardware that it
+//! does not know yet.
 
 use crate::list::List;
 use crate::text::Text;
@@ -25,15 +25,15 @@ reported! {
     /// # Ok::<(), serde_json::Error>(())
     /// ```
     InventoryReport<'a> {
-        /// IPv4 address of the BMC. `0.0.0.0`: none found.
+        /// IPv4 address of the BMC. `0.0.0.0` if the agent found none.
         bmc_address: Text<'a>,
-        /// IPv6 address of the BMC. `::/0`: none found.
+        /// IPv6 address of the BMC. `::/0` if the agent found none.
         bmc_v6address: Text<'a>,
-        /// The boot of the host.
+        /// How the host booted.
         boot: Option<Boot<'a>>,
-        /// The processors.
+        /// CPUs of the host. Absent if the agent does not report them.
         cpu: Option<Cpu<'a>>,
-        /// The disks.
+        /// Disks of the host.
         disks: List<Disk<'a>>,
         /// The graphics cards.
         gpus: List<Gpu<'a>>,
@@ -41,21 +41,21 @@ reported! {
         hostname: Text<'a>,
         /// The network interfaces.
         interfaces: List<Interface<'a>>,
-        /// The memory.
+        /// Memory of the host. Absent if the agent does not report it.
         memory: Option<Memory<'a>>,
-        /// The routes of the main table.
+        /// Routes of the main routing table.
         routes: List<Route<'a>>,
-        /// The manufacturer of the machine.
+        /// Manufacturer and model of the machine.
         system_vendor: Option<SystemVendor<'a>>,
         /// Version of the TPM: `none`, `1.2` or `2.0`.
         tpm_version: Text<'a>,
-        /// The parts that the agent left out.
+        /// Which data the agent left out, if any.
         truncation: Option<Truncation<'a>>,
     }
 
-    /// The boot of a host.
+    /// How a host booted.
     Boot<'a> {
-        /// The kernel command line.
+        /// Kernel command line.
         command_line: Text<'a>,
         /// Firmware mode: `uefi` or `bios`.
         current_boot_mode: Text<'a>,
@@ -81,37 +81,37 @@ reported! {
         model_name: Text<'a>,
     }
 
-    /// A disk.
+    /// A disk of a host.
     Disk<'a> {
         /// Whether the disk has a boot sector.
         bootable: bool,
-        /// Path below `/dev/disk/by-id`.
+        /// Path in `/dev/disk/by-id`.
         by_id: Text<'a>,
-        /// Path below `/dev/disk/by-path`.
+        /// Path in `/dev/disk/by-path`.
         by_path: Text<'a>,
         /// Type of the drive, such as `HDD`, `SSD` or `Multipath`.
         drive_type: Text<'a>,
-        /// Whether the disk reports a unique id.
+        /// Whether the disk has a unique id.
         has_uuid: bool,
         /// SCSI address: host, channel, target and logical unit.
         hctl: Text<'a>,
-        /// Block devices that use the disk, separated by commas.
+        /// Names of the block devices that use the disk, separated by commas.
         holders: Text<'a>,
-        /// Id: the path by id, else the path by connection, else the device path.
+        /// Id: the path in `by-id`, or else the path in `by-path`, or else the device path.
         id: Text<'a>,
         /// Whether a system can be installed on the disk.
         installation_eligibility: Eligibility<'a>,
         /// Results of earlier speed checks.
         io_perf: Option<DiskSpeed>,
-        /// Whether the disk is the boot media.
+        /// Whether the disk is the host's boot media.
         is_installation_media: bool,
-        /// The iSCSI connection.
+        /// iSCSI connection. Absent for disks of other types.
         iscsi: Option<Iscsi<'a>>,
         /// Name of the model.
         model: Text<'a>,
         /// Name of the block device.
         name: Text<'a>,
-        /// Types of the partitions.
+        /// Types of the partitions, as text.
         #[serde(rename = "partitionTypes")]
         partition_types: Text<'a>,
         /// Device path.
@@ -122,19 +122,19 @@ reported! {
         serial: Text<'a>,
         /// Size.
         size_bytes: i64,
-        /// S.M.A.R.T. data.
+        /// S.M.A.R.T. data, as text.
         smart: Text<'a>,
         /// Manufacturer of the disk.
         vendor: Text<'a>,
-        /// World wide name.
+        /// World Wide Name.
         wwn: Text<'a>,
     }
 
     /// Whether a system can be installed on a disk.
     Eligibility<'a> {
-        /// Whether a system can be installed.
+        /// Whether a system can be installed on the disk.
         eligible: bool,
-        /// Reasons against an installation.
+        /// Reasons why no system can be installed on the disk.
         not_eligible_reasons: List<Text<'a>>,
     }
 
@@ -152,7 +152,7 @@ reported! {
 
     /// A graphics card.
     Gpu<'a> {
-        /// PCI address.
+        /// PCI address of the card.
         address: Text<'a>,
         /// PCI device id.
         device_id: Text<'a>,
@@ -166,11 +166,11 @@ reported! {
 
     /// A network interface.
     Interface<'a> {
-        /// Name by the BIOS.
+        /// Name that the BIOS assigns.
         biosdevname: Text<'a>,
         /// DHCP client id.
         client_id: Text<'a>,
-        /// Flags of the kernel, such as `up` and `running`.
+        /// Kernel flags, such as `up` and `running`.
         flags: List<Text<'a>>,
         /// Whether the interface has a link.
         has_carrier: bool,
@@ -180,15 +180,15 @@ reported! {
         ipv6_addresses: List<Text<'a>>,
         /// MAC address, in lower case.
         mac_address: Text<'a>,
-        /// Largest packet, in bytes.
+        /// MTU: maximum packet size, in bytes.
         mtu: i64,
         /// Name of the interface.
         name: Text<'a>,
         /// PCI device id.
         product: Text<'a>,
-        /// Speed of the link.
+        /// Link speed, in Mbit/s.
         speed_mbps: i64,
-        /// Type: `physical`, `vlan`, `bond` and others. Old agents, which list only network cards, leave it empty.
+        /// Type: `physical`, `vlan`, `bond` and others. Empty from old agents, which report only physical interfaces.
         #[serde(rename = "type")]
         interface_type: Text<'a>,
         /// PCI vendor id.
@@ -197,29 +197,29 @@ reported! {
 
     /// The memory of a host.
     Memory<'a> {
-        /// Installed memory.
+        /// Installed memory, in bytes.
         physical_bytes: i64,
-        /// Source of that number: `dmidecode`, `ghw` or `meminfo`.
+        /// Source of `physical_bytes`: `dmidecode`, `ghw` or `meminfo`.
         physical_bytes_method: Text<'a>,
-        /// Memory that the kernel can use.
+        /// Memory that the kernel can use, in bytes.
         usable_bytes: i64,
     }
 
-    /// A route.
+    /// A route of the main routing table.
     Route<'a> {
         /// Destination address, without prefix length.
         destination: Text<'a>,
-        /// Address family of the kernel: 2 for IPv4, 10 for IPv6.
+        /// Address family, as the kernel's number: 2 for IPv4, 10 for IPv6.
         family: i64,
         /// Address of the gateway.
         gateway: Text<'a>,
-        /// Name of the interface.
+        /// Name of the outgoing interface.
         interface: Text<'a>,
         /// Metric.
         metric: i64,
     }
 
-    /// The manufacturer of a machine.
+    /// Manufacturer and model of a machine.
     SystemVendor<'a> {
         /// Name of the manufacturer.
         manufacturer: Text<'a>,
@@ -232,9 +232,9 @@ reported! {
         is_virtual: bool,
     }
 
-    /// The parts that an agent left out, because the report was too large.
+    /// The data that an agent left out of a report that was too large.
     Truncation<'a> {
-        /// Reasons.
+        /// Reasons why data was left out.
         reasons: List<Text<'a>>,
         /// Extent: `partial` or `full`.
         #[serde(rename = "type")]

@@ -1,4 +1,4 @@
-//! Lists of reports and of arguments.
+//! `List`: lists in reports and step arguments, which the Go service writes as `null` if they were never filled.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,12 +8,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::wire::Absent;
 
-/// Maximum number of items of a list. An item may be two bytes of JSON and hundreds in memory.
+/// Maximum number of items in a list. An item of two bytes of JSON can take hundreds of bytes in memory.
 const MAX_ITEMS: usize = 16 << 10;
 
-/// A list that is always written, as null if it was never filled.
+/// A list that is never omitted. It is written as null if it was never filled.
 ///
-/// Readers accept at most 16384 items, because reports come from hosts that a service need not trust.
+/// Readers reject lists with more than 16384 items, because a service need not trust the hosts that send reports.
 ///
 /// # Examples
 ///
@@ -57,12 +57,12 @@ impl<T> Absent for List<T> {
 }
 
 impl<T> List<T> {
-    /// Returns the items.
+    /// Returns an iterator over the items.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter().flatten()
     }
 
-    /// Returns the items, to change them.
+    /// Returns an iterator that allows changing the items.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.0.iter_mut().flatten()
     }

@@ -1,4 +1,4 @@
-//! Replies of agents: the result of a step, and the reports that replies contain.
+//! Replies of agents: the result of each step, and the reports in them.
 
 use std::fmt;
 
@@ -14,11 +14,11 @@ use crate::step::{Step, StepType, VipType};
 use crate::text::Text;
 use crate::wire::reported;
 
-/// Exit code of a step.
+/// Exit code of a step: the exit code of the step's command, or one of the constants below.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ExitCode(
-    /// The number.
+    /// The code, as the API transmits it.
     pub i64,
 );
 
@@ -31,7 +31,7 @@ impl ExitCode {
     pub const IMAGE_UNAVAILABLE: Self = Self(2);
     /// The command timed out.
     pub const TIMED_OUT: Self = Self(124);
-    /// A container of this name runs already.
+    /// A container with this name is already running.
     pub const CONTAINER_EXISTS: Self = Self(125);
     /// The host cannot read its boot media.
     pub const MEDIA_LOST: Self = Self(256);
@@ -75,7 +75,7 @@ pub struct StepReply {
     pub error: Option<String>,
 }
 
-/// Shows only the length of the output, which may contain an Ignition config.
+/// Redacts the output, which may contain an Ignition config. Shows only its length.
 impl fmt::Debug for StepReply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StepReply")
@@ -89,7 +89,7 @@ impl fmt::Debug for StepReply {
 }
 
 impl StepReply {
-    /// Returns the reply to a step that succeeded without output.
+    /// Returns the reply to a successful step without output.
     #[must_use]
     pub fn done(step: &Step) -> Self {
         Self {
@@ -99,7 +99,7 @@ impl StepReply {
         }
     }
 
-    /// Returns the reply to a step that succeeded.
+    /// Returns the reply to a successful step, with a report.
     ///
     /// # Errors
     ///
@@ -127,12 +127,13 @@ impl StepReply {
         Ok(Self { output: Some(payload.to_output()?), ..Self::done(step) })
     }
 
-    /// Returns the reply to a step that failed.
+    /// Returns the reply to a failed step.
     pub fn failure(step: &Step, exit_code: ExitCode, error: impl Into<String>) -> Self {
         Self { exit_code: Some(exit_code), error: Some(error.into()), ..Self::done(step) }
     }
 
-    /// Adds a payload to a reply. The service reads the reports about images and disks of steps that failed as well.
+    /// Adds a report to a reply. The service also reads reports about images and disks from the replies to failed
+    /// steps.
     ///
     /// # Errors
     ///
@@ -147,17 +148,17 @@ impl StepReply {
         self.step_type.as_ref().and_then(Extensible::known)
     }
 
-    /// Returns the exit code. An absent one is 0.
+    /// Returns the exit code. An absent code counts as 0.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         self.exit_code.unwrap_or_default()
     }
 
-    /// Parses the output. Returns `None` if it is absent or empty, or if the type of the step is unknown.
+    /// Parses the output. Returns `None` if the output is absent or empty, or if the type of the step is unknown.
     ///
     /// # Errors
     ///
-    /// Returns an error if the output is not a report of the step's type.
+    /// Returns an error if the output is not a valid report for the type of the step.
     pub fn payload(&self) -> Result<Option<ReplyPayload<'_>>, serde_json::Error> {
         let output = self.output.as_deref().unwrap_or_default();
         match self.known_type() {
@@ -167,7 +168,7 @@ impl StepReply {
     }
 }
 
-/// The payload of a reply. A parsed one borrows its texts from the output.
+/// The report in a reply. If it was parsed, it borrows its texts from the reply's output.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ReplyPayload<'a> {
@@ -195,16 +196,16 @@ pub enum ReplyPayload<'a> {
     Images(ImagesReport<'a>),
     /// Reply to `upgrade-agent`.
     Upgrade(UpgradeReport<'a>),
-    /// Output of a step without a report, such as `install` and `download-boot-artifacts`. The service ignores it.
+    /// Output of a step that has no report, such as `install` and `download-boot-artifacts`. The service ignores it.
     Text(Text<'a>),
 }
 
 impl<'a> ReplyPayload<'a> {
-    /// Parses the output of a step.
+    /// Parses the output of a step of the given type.
     ///
     /// # Errors
     ///
-    /// Returns an error if the output is not a report of this type.
+    /// Returns an error if the output is not a valid report for this type.
     pub fn parse(step_type: StepType, output: &'a str) -> Result<Self, serde_json::Error> {
         Ok(match step_type {
             StepType::Inventory => Self::Inventory(Box::new(read(output)?)),
@@ -229,7 +230,7 @@ impl<'a> ReplyPayload<'a> {
         })
     }
 
-    /// Returns the text of the payload for a reply's `output`.
+    /// Returns the text to set as a reply's `output`.
     ///
     /// # Errors
     ///
@@ -260,17 +261,17 @@ fn read<'a, T: Deserialize<'a>>(output: &'a str) -> Result<T, serde_json::Error>
 reported! {
     /// Result of checking that a virtual IP address is free: an item of the reply to `verify-vips`.
     VerifiedVip<'a> {
-        /// The result. Absent: not checked.
+        /// Result of the check. Absent if the address was not checked.
         verification: Option<Extensible<VipVerification>>,
-        /// The address.
+        /// The checked IP address.
         vip: Text<'a>,
-        /// Use of the address.
+        /// Whether the address is for the cluster's API or its ingress.
         vip_type: Option<Extensible<VipType>>,
     }
 
     /// The reply to `ntp-synchronizer`.
     NtpReport<'a> {
-        /// The time servers.
+        /// Time servers of the host, each with its state.
         ntp_sources: List<NtpSource<'a>>,
     }
 
@@ -286,7 +287,7 @@ reported! {
     FreeNetwork<'a> {
         /// Network in CIDR notation.
         network: Text<'a>,
-        /// Unused addresses.
+        /// Unused addresses in the network.
         free_addresses: List<Text<'a>>,
     }
 
@@ -294,23 +295,23 @@ reported! {
     DhcpReport<'a> {
         /// Address for the cluster's API.
         api_vip_address: Text<'a>,
-        /// Lease of that address, in the format of dhclient.
+        /// Lease of the API address, in the format of dhclient.
         api_vip_lease: Text<'a>,
         /// Address for the cluster's ingress.
         ingress_vip_address: Text<'a>,
-        /// Lease of that address, in the format of dhclient.
+        /// Lease of the ingress address, in the format of dhclient.
         ingress_vip_lease: Text<'a>,
     }
 
     /// The reply to `domain-resolution`.
     DomainReport<'a> {
-        /// Results, one for each name.
+        /// Results, one per DNS name.
         resolutions: List<DomainResolution<'a>>,
     }
 
     /// Result of one DNS lookup.
     DomainResolution<'a> {
-        /// The name.
+        /// DNS name from the step's arguments.
         domain_name: Text<'a>,
         /// IPv4 addresses.
         ipv4_addresses: List<Text<'a>>,
@@ -322,33 +323,33 @@ reported! {
 
     /// The reply to `tang-connectivity-check`.
     TangReport<'a> {
-        /// Whether all servers answered.
+        /// Whether all Tang servers responded.
         is_success: bool,
-        /// Answers, one for each server.
+        /// Responses, one per Tang server.
         tang_server_response: List<TangServer<'a>>,
     }
 
-    /// Answer of a Tang server.
+    /// The response of a Tang server.
     TangServer<'a> {
-        /// URL of the advertisement.
+        /// URL of the server's advertisement.
         tang_url: Text<'a>,
-        /// The signed keys.
+        /// The advertised keys: the signed payload of the response.
         payload: Text<'a>,
-        /// The signatures.
+        /// Signatures of the payload.
         signatures: List<TangSignature<'a>>,
     }
 
     /// A signature of a Tang server.
     TangSignature<'a> {
-        /// The protected header.
+        /// The protected header of the signature.
         protected: Text<'a>,
-        /// The signature.
+        /// The signature itself, in the encoding of the server.
         signature: Text<'a>,
     }
 
     /// The reply to `container-image-availability`.
     ImagesReport<'a> {
-        /// Results, one for each image.
+        /// Results, one per image.
         images: List<ImageReport<'a>>,
     }
 
@@ -356,9 +357,9 @@ reported! {
     ImageReport<'a> {
         /// Reference of the image.
         name: Text<'a>,
-        /// Result: `success` or `failure`.
+        /// Result of the download: `success` or `failure`.
         result: Text<'a>,
-        /// Size of the image.
+        /// Size of the image, in bytes.
         size_bytes: f64,
         /// Duration of the download, in seconds. Absent if the image was present.
         time: f64,
@@ -378,7 +379,7 @@ reported! {
     UpgradeReport<'a> {
         /// Container image of the new agent.
         agent_image: Text<'a>,
-        /// Result: `success` or `failure`. Empty if another download of the image is in progress.
+        /// Result of the download: `success` or `failure`. Empty if another download of the image is in progress.
         result: Text<'a>,
     }
 }
@@ -388,18 +389,18 @@ reported! {
 
     /// The reply to `api-vip-connectivity-check`.
     ApiVipReport<'a> {
-        /// Whether the Ignition config was downloaded.
+        /// Whether the agent downloaded the Ignition config.
         is_success: bool,
         /// URL of the Ignition config.
         url: Text<'a>,
-        /// Reason for a failure.
+        /// Reason for a failed download.
         download_error: Text<'a>,
-        /// The Ignition config, without the files that the service does not need.
+        /// The Ignition config without the files that the service does not need.
         ignition: Text<'a>,
     }
 }
 
-/// Shows only the length of the Ignition config and of its URL, which may contain a password.
+/// Redacts the Ignition config and its URL, which may contain a password. Shows only their lengths.
 impl fmt::Debug for ApiVipReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ApiVipReport")
@@ -415,7 +416,6 @@ impl fmt::Debug for ApiVipReport<'_> {
 mod tests {
     use super::*;
 
-    /// Maximum number of items of a list.
     const MAX_ITEMS: usize = 16 << 10;
 
     #[test]
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_match_without_case() {
+    fn keys_match_case_insensitively() {
         let text =
             r#"{"NTP_Sources": [{"SOURCE_NAME": "a", "Source_State": "synced", "\u0053ource_Other": 1}]}"#;
         let report: NtpReport<'_> = read(text).unwrap();

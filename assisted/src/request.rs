@@ -1,7 +1,7 @@
-//! The arguments of each type of step.
+//! Typed arguments of each type of step.
 //!
-//! A service makes the arguments of a [`Step`] with [`StepRequest::to_step`]; an agent reads them with
-//! [`StepRequest::parse`]. Unknown keys in arguments are ignored, so that an agent can serve a newer service.
+//! A service creates a [`Step`] with [`StepRequest::to_step`], and an agent parses its arguments with
+//! [`StepRequest::parse`]. Unknown keys in the arguments are ignored, so an agent can work with a newer service.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::secret::Secret;
 use crate::step::{Step, StepType, VipType};
 use crate::wire::{is_default, null_as_default};
 
-/// A step with arguments that an agent can use.
+/// A step, with its arguments in typed form.
 ///
 /// # Examples
 ///
@@ -37,13 +37,13 @@ pub enum StepRequest {
     Inventory(InventoryRequest),
     /// Check the connectivity to other hosts.
     ConnectivityCheck(List<ConnectivityCheckHost>),
-    /// Find unused addresses in these networks, which are in CIDR notation.
+    /// Find unused addresses in these networks, given in CIDR notation.
     FreeAddresses(List<String>),
-    /// Lease addresses for the cluster.
+    /// Lease IP addresses for the cluster's API and ingress.
     DhcpLeases(DhcpRequest),
     /// Synchronize the clock.
     Ntp(NtpRequest),
-    /// Resolve DNS names.
+    /// Resolve DNS names of the cluster.
     Domains(DomainRequest),
     /// Check the connectivity to the API of the cluster that the host joins.
     ApiVip(Box<ApiVipRequest>),
@@ -63,7 +63,7 @@ pub enum StepRequest {
     StopInstallation,
     /// Upgrade the agent.
     Upgrade(UpgradeRequest),
-    /// Download kernel, initrd and root file system.
+    /// Download the kernel, the initrd and the root file system of the discovery image.
     BootArtifacts(BootArtifactsRequest),
     /// Boot the discovery image again.
     RebootForReclaim(ReclaimRequest),
@@ -71,25 +71,25 @@ pub enum StepRequest {
 
 /// An error in the arguments of a step.
 ///
-/// An agent replies with [`ExitCode::INVALID`](crate::reply::ExitCode::INVALID) and the text of the error, which
-/// therefore contains the cause.
+/// An agent replies with [`ExitCode::INVALID`](crate::reply::ExitCode::INVALID) and the text of the error. The text
+/// therefore includes the cause.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StepArgumentsError {
-    /// The type of the step has no action: a newer service sent it, or it is not used any more.
+    /// The step type is unknown, because a newer service sent it, or is no longer used.
     #[error("failed to find action for step type {0}")]
     UnknownType(String),
-    /// The number of arguments is wrong.
+    /// The step has the wrong number of arguments.
     #[error("step {step_type} has {found} arguments, expected {expected}")]
     Count {
         /// Type of the step.
         step_type: StepType,
         /// Expected number of arguments.
         expected: usize,
-        /// Number of arguments.
+        /// Number of arguments of the step.
         found: usize,
     },
-    /// An argument is not valid JSON, or a key is missing or has an invalid value.
+    /// An argument is not valid JSON, lacks a key, or has an invalid value.
     #[error("invalid argument of step {step_type}: {cause}")]
     Json {
         /// Type of the step.
@@ -97,12 +97,12 @@ pub enum StepArgumentsError {
         /// The error of the JSON parser.
         cause: serde_json::Error,
     },
-    /// An argument that is not JSON is invalid.
+    /// A plain-text argument is invalid.
     #[error("invalid argument {argument:?} of step {step_type}")]
     Text {
         /// Type of the step.
         step_type: StepType,
-        /// The argument.
+        /// The invalid argument.
         argument: String,
     },
 }
@@ -112,7 +112,7 @@ impl StepRequest {
     ///
     /// # Errors
     ///
-    /// Returns an error if the type of the step has no action, or if an argument is missing, superfluous or invalid.
+    /// Returns an error if the step type is unknown or no longer used, or if an argument is missing, superfluous or invalid.
     pub fn parse(step: &Step) -> Result<Self, StepArgumentsError> {
         let unknown = || StepArgumentsError::UnknownType(step.step_type.to_string());
         let args = Arguments { step_type: step.step_type.known().ok_or_else(unknown)?, all: &step.args };
@@ -169,7 +169,7 @@ impl StepRequest {
     ///
     /// # Errors
     ///
-    /// Returns an error if an argument cannot be written as JSON.
+    /// Returns an error if an argument cannot be serialized as JSON.
     pub fn to_args(&self) -> Result<Vec<String>, serde_json::Error> {
         let text = match self {
             Self::Inventory(request) => return Ok(request.to_args()),
@@ -193,17 +193,17 @@ impl StepRequest {
         Ok(vec![text?])
     }
 
-    /// Returns the step with these arguments.
+    /// Returns a step with these arguments and the given id.
     ///
     /// # Errors
     ///
-    /// Returns an error if an argument cannot be written as JSON.
+    /// Returns an error if an argument cannot be serialized as JSON.
     pub fn to_step(&self, step_id: impl Into<String>) -> Result<Step, serde_json::Error> {
         Ok(Step::new(self.step_type(), step_id, self.to_args()?))
     }
 }
 
-/// The arguments of a step to parse.
+/// The unparsed arguments of a step.
 #[derive(Clone, Copy, Debug)]
 struct Arguments<'a> {
     step_type: StepType,
@@ -211,7 +211,7 @@ struct Arguments<'a> {
 }
 
 impl Arguments<'_> {
-    /// Parses the only argument.
+    /// Parses the argument of a step that has exactly one.
     fn parse_only_argument<T: DeserializeOwned>(self) -> Result<T, StepArgumentsError> {
         match self.all {
             [one] => self.json(one),
@@ -236,11 +236,11 @@ impl Arguments<'_> {
 /// Arguments of `inventory`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InventoryRequest {
-    /// The host.
+    /// Id of the host that sends the report.
     pub host_id: HostId,
-    /// The most bytes of the report.
+    /// Maximum size of the report, in bytes.
     pub output_max_size: Option<u64>,
-    /// The least size of a disk in the report, in bytes.
+    /// Minimum size of a disk to include in the report, in bytes.
     pub disk_min_size: Option<u64>,
 }
 
@@ -278,17 +278,17 @@ impl InventoryRequest {
 /// Arguments of `dhcp-lease-allocate`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DhcpRequest {
-    /// Earlier lease of the API's address, in the format of dhclient.
+    /// Earlier lease of the API address, in the format of dhclient.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub api_vip_lease: String,
-    /// MAC address for the API's address.
+    /// MAC address to lease the API address with.
     pub api_vip_mac: String,
-    /// Earlier lease of the ingress's address, in the format of dhclient.
+    /// Earlier lease of the ingress address, in the format of dhclient.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ingress_vip_lease: String,
-    /// MAC address for the ingress's address.
+    /// MAC address to lease the ingress address with.
     pub ingress_vip_mac: String,
-    /// Interface of the host in the machine network.
+    /// Network interface of the host in the machine network.
     pub interface: String,
 }
 
@@ -302,32 +302,32 @@ pub struct NtpRequest {
 /// Arguments of `domain-resolution`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DomainRequest {
-    /// The names.
+    /// Names to resolve.
     pub domains: List<DomainName>,
 }
 
 /// A DNS name to resolve.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DomainName {
-    /// The name.
+    /// The DNS name.
     pub domain_name: String,
 }
 
 /// Arguments of `api-vip-connectivity-check`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiVipRequest {
-    /// The only CA certificate to trust: PEM, in base64.
+    /// The only CA certificate to trust: PEM, encoded as base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_certificate: Option<String>,
-    /// Token for the Ignition endpoint.
+    /// Token to send to the Ignition endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignition_endpoint_token: Option<Secret>,
-    /// Headers of the request.
+    /// HTTP headers to send to the Ignition endpoint.
     #[serde(default, deserialize_with = "null_as_default", skip_serializing_if = "Vec::is_empty")]
     pub request_headers: Vec<Header>,
     /// URL of the Ignition config.
     pub url: String,
-    /// Whether the network of the URL's address is verified.
+    /// Whether to check the network of the URL's IP address.
     #[serde(default, skip_serializing_if = "is_default")]
     pub verify_cidr: bool,
 }
@@ -339,25 +339,25 @@ pub struct TangRequest {
     pub tang_servers: String,
 }
 
-/// A virtual IP address to check. The argument of `verify-vips` is a list of them.
+/// A virtual IP address to check. The argument of `verify-vips` is a list of addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VipToVerify {
-    /// The address.
+    /// The IP address.
     pub vip: String,
-    /// Use of the address.
+    /// Whether the address is for the cluster's API or its ingress.
     pub vip_type: VipType,
 }
 
-/// Arguments of `installation-disk-speed-check`. The check overwrites the disk.
+/// Arguments of `installation-disk-speed-check`. The check overwrites data on the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskSpeedRequest {
     /// Device path of the disk.
     pub path: String,
-    /// The most time for the check.
+    /// Maximum duration of the check.
     pub timeout: Duration,
 }
 
-/// The first argument of `installation-disk-speed-check`.
+/// The first argument of `installation-disk-speed-check`, as JSON.
 #[derive(Serialize, Deserialize)]
 struct DiskPath {
     path: String,
@@ -380,9 +380,9 @@ impl DiskSpeedRequest {
 /// Arguments of `container-image-availability`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImagesRequest {
-    /// References of the images.
+    /// References of the container images.
     pub images: List<String>,
-    /// The most seconds for all images.
+    /// Maximum duration for all images together, in seconds.
     #[serde(default, skip_serializing_if = "is_default")]
     pub timeout: i64,
 }
@@ -411,7 +411,7 @@ pub struct InstallRequest {
     /// Whether the installer switches to the target image before the first boot, which saves a reboot.
     #[serde(default, skip_serializing_if = "is_default")]
     pub enable_skip_mco_reboot: bool,
-    /// The host.
+    /// Id of the host to install.
     pub host_id: HostId,
     /// Infra-env of the host.
     pub infra_env_id: InfraEnvId,
@@ -423,7 +423,7 @@ pub struct InstallRequest {
     /// Container image of the machine config operator.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mco_image: String,
-    /// Container image of must-gather, or several by operator, as JSON in a string.
+    /// Reference of the must-gather image, or several references by operator, as JSON in a string.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub must_gather_image: String,
     /// Whether the controller reports the number of reboots.
@@ -432,15 +432,15 @@ pub struct InstallRequest {
     /// OpenShift version.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub openshift_version: String,
-    /// Proxies.
+    /// Proxies for the installation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Proxy>,
     /// Role of the host.
     pub role: HostRole,
-    /// IP addresses of the service, for hosts that cannot resolve its name.
+    /// IP addresses of the service, for hosts that cannot resolve its DNS name.
     #[serde(default, deserialize_with = "null_as_default")]
     pub service_ips: List<String>,
-    /// Whether the installer keeps the contents of the installation disk until it writes the image.
+    /// Whether the installer skips erasing the installation disk before it writes the image.
     #[serde(default, skip_serializing_if = "is_default")]
     pub skip_installation_disk_cleanup: bool,
 }
@@ -452,13 +452,13 @@ pub struct LogsRequest {
     pub bootstrap: bool,
     /// Cluster of the host.
     pub cluster_id: ClusterId,
-    /// The host.
+    /// Id of the host whose logs are collected.
     pub host_id: HostId,
     /// Infra-env of the host.
     pub infra_env_id: InfraEnvId,
-    /// Whether the agent runs the gather script of the installer.
+    /// Whether the agent also runs the gather script of the OpenShift installer.
     pub installer_gather: bool,
-    /// Addresses of the other control plane nodes, for the bootstrap host.
+    /// IP addresses of the other control plane nodes. Set for the bootstrap host.
     #[serde(default, deserialize_with = "null_as_default")]
     pub master_ips: List<String>,
 }
@@ -470,22 +470,22 @@ pub struct UpgradeRequest {
     pub agent_image: String,
 }
 
-/// Arguments of `download-boot-artifacts`. The URLs may contain a token.
+/// Arguments of `download-boot-artifacts`. The URLs may contain tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootArtifactsRequest {
-    /// Directory where the agent's container has the file system of the host.
+    /// Directory in the agent's container where the file system of the host is mounted.
     pub host_fs_mount_dir: String,
     /// URL of the initrd.
     pub initrd_url: Secret,
     /// URL of the kernel.
     pub kernel_url: Secret,
-    /// URL of the root file system, for the kernel command line.
+    /// URL of the root file system, which the kernel command line refers to.
     pub rootfs_url: Secret,
 }
 
 /// Arguments of `reboot-for-reclaim`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReclaimRequest {
-    /// Directory where the agent's container has the file system of the host.
+    /// Directory in the agent's container where the file system of the host is mounted.
     pub host_fs_mount_dir: String,
 }

@@ -1,12 +1,12 @@
-//! Secret texts.
+//! Texts that logs and error messages must not contain.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A text that is not shown in messages and logs.
+/// A secret text. `Debug` does not show it.
 ///
-/// It is written and read as a plain string.
+/// It is serialized as a plain string.
 ///
 /// # Examples
 ///
@@ -46,7 +46,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A text of which `Debug` shows only the length.
+/// A text whose `Debug` output shows only the length.
 pub(crate) struct Redacted<'a>(pub(crate) &'a str);
 
 impl fmt::Debug for Redacted<'_> {

@@ -1,7 +1,7 @@
-//! Steps: the tasks that the service gives to an agent.
+//! Steps: the tasks that the service assigns to an agent.
 //!
-//! A [`Step`] has a type and a list of strings as arguments. [`StepRequest`](crate::request::StepRequest) has the typed
-//! arguments of each type.
+//! A [`Step`] has a type and a list of strings as arguments. [`StepRequest`](crate::request::StepRequest) is the typed
+//! form of the arguments.
 
 use std::fmt;
 
@@ -43,7 +43,7 @@ string_enum! {
         StopInstallation = "stop-installation",
         /// Collect logs.
         LogsGather = "logs-gather",
-        /// Run the program that asks for steps.
+        /// Start the step runner, the program that polls for steps.
         NextStepRunner = "next-step-runner",
         /// Upgrade the agent.
         UpgradeAgent = "upgrade-agent",
@@ -51,7 +51,7 @@ string_enum! {
         DownloadBootArtifacts = "download-boot-artifacts",
         /// Boot the discovery image again.
         RebootForReclaim = "reboot-for-reclaim",
-        /// Check whether virtual IP addresses are free.
+        /// Check that virtual IP addresses are free.
         VerifyVips = "verify-vips",
     }
 
@@ -85,7 +85,7 @@ pub struct Steps {
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(value_type = PostStepAction, required = true))]
     pub post_step_action: Extensible<PostStepAction>,
-    /// The steps. The agent starts all of them at once.
+    /// The steps. The agent starts all of them at the same time.
     #[serde(default, deserialize_with = "null_as_default")]
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub instructions: Vec<Step>,
@@ -108,7 +108,7 @@ pub struct Step {
     pub args: Vec<String>,
 }
 
-/// Shows only the lengths of the arguments, which may contain tokens and Ignition configs.
+/// Redacts the arguments, which may contain tokens and Ignition configs. Shows only their lengths.
 impl fmt::Debug for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let args: Vec<_> = self.args.iter().map(|arg| Redacted(arg)).collect();

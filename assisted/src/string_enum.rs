@@ -1,6 +1,6 @@
-//! A macro for enums whose values are strings in the API.
+//! A macro that defines enums whose values are strings in the API.
 
-/// Defines public enums with the string of each variant. The name of the schema after `as` is optional.
+/// Defines public enums and the API string of each variant. `as NAME` sets the name of the schema, and is optional.
 #[macro_export]
 macro_rules! string_enum {
     ($(
@@ -17,10 +17,10 @@ macro_rules! string_enum {
         }
 
         impl $name {
-            /// Every value, in the order of definition.
+            /// All values, in the order of definition.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// Returns the string that the API uses.
+            /// Returns the API string of the value.
             #[must_use]
             pub fn as_str(self) -> &'static str {
                 match self {

@@ -1,19 +1,19 @@
-//! Networks in CIDR notation.
+//! IP networks in CIDR notation.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Network in CIDR notation: an address and a prefix length.
+/// An IP network in CIDR notation: an address and a prefix length.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Subnet(
-    /// The text. Readers do not check it.
+    /// The network as text, such as `10.0.0.0/16`. Deserialization does not validate it.
     pub String,
 );
 
 impl Subnet {
-    /// The pattern that services accept.
+    /// Regular expression for the networks that services accept.
     pub const PATTERN: &str = r"^(?:(?:(?:[0-9]{1,3}\.){3}[0-9]{1,3}\/(?:(?:[0-9])|(?:[1-2][0-9])|(?:3[0-2])))|(?:(?:[0-9a-fA-F]*:[0-9a-fA-F]*){2,})/(?:(?:[0-9])|(?:[1-9][0-9])|(?:1[0-1][0-9])|(?:12[0-8])))$";
 }
 

@@ -1,4 +1,4 @@
-//! Texts of reports.
+//! Texts in reports.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,10 +9,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::wire::Absent;
 
-/// A text of a report. It borrows from the JSON that it is read from, or is a copy if the JSON has escapes in it.
+/// A text in a report. It borrows from the JSON input, or is a copy if the JSON string contains escapes.
 ///
-/// A report has more than a thousand short texts, so a service reads them without a copy. A text that is not read from
-/// JSON is usually a `Text<'static>`.
+/// A report contains more than a thousand short texts, so borrowing saves a service many allocations. A text from
+/// another source is usually a `Text<'static>`.
 ///
 /// # Examples
 ///
@@ -39,7 +39,7 @@ impl Text<'_> {
         &self.0
     }
 
-    /// Returns the text as a `String`. Copies it if it is borrowed.
+    /// Returns the text as a `String`. Copies the text if it is borrowed.
     #[must_use]
     pub fn into_string(self) -> String {
         self.0.into_owned()

@@ -1,8 +1,8 @@
-//! Times in the formats of the API.
+//! Times in the JSON formats of the API.
 //!
-//! Most times have three decimals. Times of creation and change have as many as they need, up to six. An unset time is
-//! in the year 1, as clients of the Assisted Installer expect. This module reads and writes the times of the years 1 to
-//! 9999; others have no form in RFC 3339 or are before the unset time.
+//! Most times have three decimals ([`Millis`]). Creation and update times have up to six ([`Micros`]), without trailing
+//! zeros. An unset time is in the year 1, as clients of the Assisted Installer expect. Only times of the years 1 to
+//! 9999 can be read and written: later years have no RFC 3339 form, and earlier ones are before the unset time.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use chrono::{DateTime, Datelike, NaiveDateTime, SecondsFormat, SubsecRound, Time
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A time with three decimals.
+/// A time in milliseconds, with three decimals in JSON.
 ///
 /// # Examples
 ///
@@ -27,7 +27,7 @@ pub struct Millis(
     pub Option<DateTime<Utc>>,
 );
 
-/// A time with up to six decimals.
+/// A time in microseconds, with up to six decimals in JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Micros(
     /// The time, or `None` if it is unset.
@@ -35,7 +35,7 @@ pub struct Micros(
 );
 
 impl Millis {
-    /// Returns a time, truncated to milliseconds.
+    /// Wraps a time, truncated to milliseconds.
     #[must_use]
     pub fn new(time: DateTime<Utc>) -> Self {
         Self(Some(time.trunc_subsecs(3)))
@@ -49,7 +49,7 @@ impl Millis {
 }
 
 impl Micros {
-    /// Returns a time, truncated to microseconds.
+    /// Wraps a time, truncated to microseconds.
     #[must_use]
     pub fn new(time: DateTime<Utc>) -> Self {
         Self(Some(time.trunc_subsecs(6)))
@@ -61,9 +61,10 @@ impl Micros {
         Self::new(Utc::now())
     }
 
-    /// Returns the time of a change after this time. It is at least one second later, even if the clock was set back,
-    /// so that clients that compare dates of whole seconds notice the change. Returns `now` if this time is unset, and
-    /// `None` if no valid time is later.
+    /// Returns the time to record for a change that follows this time. Returns `now`, or one second after this time if
+    /// that is later, for example because the clock was set back. The distance of one second makes the change visible
+    /// to clients that compare times in whole seconds. Returns `now` if this time is unset, and `None` if the result
+    /// would be after the year 9999.
     #[must_use]
     pub fn later_than(self, now: DateTime<Utc>) -> Option<Self> {
         let now = now.trunc_subsecs(6);
@@ -73,10 +74,10 @@ impl Micros {
     }
 }
 
-/// The start of the year 1, in seconds since 1970.
+/// The start of the year 1, which stands for an unset time, in seconds since 1970.
 const UNSET: i64 = -62_135_596_800;
 
-/// Returns `true` if a time has a form in RFC 3339 and is not before the unset time.
+/// Returns `true` if a time is in the years 1 to 9999.
 fn is_valid(time: &DateTime<Utc>) -> bool {
     (1..=9999).contains(&time.year())
 }
@@ -91,7 +92,7 @@ impl Serialize for Millis {
             None => serializer.serialize_str("0001-01-01T00:00:00.000Z"),
             Some(time) => {
                 require_valid(&time)?;
-                // A chrono format string would be parsed for each time.
+                // `to_rfc3339_opts` is faster than a chrono format string, which is parsed for each time.
                 serializer.serialize_str(&time.to_rfc3339_opts(SecondsFormat::Millis, true))
             }
         }
@@ -110,8 +111,8 @@ impl Serialize for Micros {
     }
 }
 
-/// Parses RFC 3339, with or without a zone. The start of the year 1 is an unset time. Returns `None` if the text is not
-/// a time or is out of range.
+/// Parses an RFC 3339 time, with or without a zone. The outer `Option` is `None` if the text is not a time or is out of
+/// range. The inner `Option` is `None` for the start of the year 1, which stands for an unset time.
 #[must_use]
 pub fn parse(text: &str) -> Option<Option<DateTime<Utc>>> {
     let time = DateTime::parse_from_rfc3339(text).map(|time| time.to_utc());

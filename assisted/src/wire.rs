@@ -1,7 +1,7 @@
-//! Conventions of the API's JSON, as the Go service reads and writes it.
+//! Serde helpers for the JSON conventions of the Go service.
 //!
-//! A scalar at its zero value is omitted. A list that was never filled is null. Readers treat null, an absent key and
-//! the zero value alike, match keys case-insensitively, and ignore keys that they do not know.
+//! The Go service omits a scalar at its zero value, and writes a list that was never filled as null. Its readers treat
+//! null, an absent key and the zero value alike, match keys case-insensitively, and ignore unknown keys.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,12 +10,12 @@ use serde::de::value::StrDeserializer;
 use serde::de::{DeserializeSeed, IgnoredAny, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// Returns `true` for the zero value of a type, which is not written.
+/// Returns `true` if a value is the zero value of its type, which is omitted.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Reads null as the zero value.
+/// Reads null as the default value.
 pub(crate) fn null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -33,9 +33,9 @@ pub(crate) fn empty_as_none<'de, D: Deserializer<'de>, T: for<'a> Deserialize<'a
     }
 }
 
-/// A value of a report that may be absent.
+/// A value that a report omits in some cases.
 pub(crate) trait Absent {
-    /// Returns `true` if the value is not written.
+    /// Returns `true` if the value is omitted.
     fn is_absent(&self) -> bool;
 }
 
@@ -56,7 +56,7 @@ impl<T> Absent for Option<T> {
     }
 }
 
-/// Reads a struct from a JSON object, never from an array. Keys match case-insensitively, and unknown keys are skipped.
+/// Reads a struct from a JSON object, but not from an array. Matches keys case-insensitively, and skips unknown keys.
 #[derive(Debug)]
 pub(crate) struct ObjectOnly<D>(pub(crate) D);
 
@@ -82,8 +82,8 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for ObjectOnly<D> {
     }
 }
 
-/// Renames keys that differ from a field only in case, and skips all others. It wraps the visitor of a struct and the
-/// access to a map, so that a report is read in one pass without a copy of its keys.
+/// Passes keys to `inner` in the spelling of the struct's field, and skips unknown keys. It wraps first the visitor of
+/// a struct and then its access to the map. A report is thus read in one pass without copying its keys.
 struct KnownKeys<T> {
     fields: &'static [&'static str],
     inner: T,
@@ -119,7 +119,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for KnownKeys<A> {
     }
 }
 
-/// Reads a key as the name of a field, if one matches.
+/// Reads a key as the name of the matching field, or as `None`.
 struct FieldName(&'static [&'static str]);
 
 impl<'de> DeserializeSeed<'de> for FieldName {
@@ -144,8 +144,8 @@ impl Visitor<'_> for FieldName {
 
 /// Implements `Serialize` and `Deserialize` through [`ObjectOnly`] for structs with `#[serde(remote = "Self")]`.
 ///
-/// The parts of a resource have `deny_unknown_fields` as well: it describes in their schemas what a service accepts in
-/// requests, and does not apply to readers, which ignore the keys that a newer service adds.
+/// Such structs may also have `deny_unknown_fields`. It only affects their OpenAPI schemas, which document what a
+/// service accepts in requests. Readers ignore the keys that a newer service adds.
 macro_rules! lenient {
     (@impl [$($generics:tt)*], [$($of_reader:tt)*], $name:ty) => {
         impl $($generics)* serde::Serialize for $name {
@@ -166,9 +166,9 @@ macro_rules! lenient {
 }
 pub(crate) use lenient;
 
-/// Defines types of reports: each field may be absent or null, and a field at its zero value is not written. A type with
-/// the lifetime `'a` borrows its texts from the JSON that it is read from. Types after `without Debug:` have their own
-/// `Debug`, which redacts secrets.
+/// Defines report types. Each field may be absent or null, and a field at its zero value is omitted. A type with the
+/// lifetime `'a` borrows its texts from the JSON input. Types after `without Debug:` implement `Debug` by hand, to
+/// redact secrets.
 macro_rules! reported {
     (@struct $(#[$doc:meta])* $name:ident, [$($generics:tt)*], [$($of_reader:tt)*], [$($debug:ident)?], {
         $($(#[$of_field:meta])* $field:ident: $type:ty,)*
@@ -190,7 +190,7 @@ macro_rules! reported {
 
         $crate::wire::lenient!(@impl [$($generics)*], [$($of_reader)*], $name $($generics)*);
 
-        /// A part is written even if all its fields are absent.
+        /// A nested report is written even if all its fields are absent.
         impl $($generics)* $crate::wire::Absent for $name $($generics)* {
             fn is_absent(&self) -> bool {
                 false

@@ -1,4 +1,4 @@
-//! The client against a small server on the loopback interface, which records requests.
+//! Tests of the client against a small HTTP server on the loopback interface, which records requests.
 
 #![allow(
     clippy::unwrap_used,
@@ -59,10 +59,10 @@ macro_rules! recorded {
     };
 }
 
-/// A request as the server received it.
+/// A request, as the server received it.
 #[derive(Clone, Debug)]
 struct Received {
-    /// Method, path and query.
+    /// Method, path and query of the request.
     line: String,
     headers: HeaderMap,
     body: Vec<u8>,
@@ -83,10 +83,14 @@ impl Server {
         let app = Router::new().fallback(move |request: Request| {
             let (log, headers, body) = (Arc::clone(&log), headers.clone(), body.clone());
             async move {
-                let (parts, sent) = request.into_parts();
-                let sent = axum::body::to_bytes(sent, 1 << 20).await.unwrap();
+                let (parts, request_body) = request.into_parts();
+                let request_body = axum::body::to_bytes(request_body, 1 << 20).await.unwrap();
                 let line = format!("{} {}", parts.method, parts.uri);
-                log.lock().unwrap().push(Received { line, headers: parts.headers, body: sent.into() });
+                log.lock().unwrap().push(Received {
+                    line,
+                    headers: parts.headers,
+                    body: request_body.into(),
+                });
                 let mut response = (StatusCode::from_u16(status).unwrap(), body).into_response();
                 for (name, value) in headers {
                     response.headers_mut().insert(name, value.parse().unwrap());
@@ -117,7 +121,7 @@ async fn serve(app: Router) -> String {
     url
 }
 
-/// A builder of clients that use no proxy of the environment.
+/// Returns a builder of clients that ignore the proxy settings of the environment.
 fn builder(url: &str) -> ApiClientBuilder {
     ApiClient::builder(url).transport(reqwest::Client::builder().no_proxy())
 }
@@ -134,7 +138,8 @@ fn ids() -> (ClusterId, InfraEnvId, HostId) {
     (CLUSTER.parse().unwrap(), INFRA_ENV.parse().unwrap(), HOST.parse().unwrap())
 }
 
-/// Makes a call, and checks that it succeeds and which request the server receives. `{c}`, `{i}` and `{h}` are ids.
+/// Calls the client, and checks that the call succeeds and that the server receives the given request. `{c}`, `{i}` and
+/// `{h}` stand for the ids.
 macro_rules! sends {
     ($status:literal, $response:expr, $client:ident => $call:expr, $line:literal $(, $body:expr)?) => {{
         let server = Server::start($status, &[], $response).await;
@@ -142,8 +147,8 @@ macro_rules! sends {
         if let Err(error) = $call.await {
             panic!("{}: {error:?}", $line);
         }
-        let sent = [Value::Null $(, $body)?];
-        server.received_only($line, sent.last().unwrap());
+        let expected_bodies = [Value::Null $(, $body)?];
+        server.received_only($line, expected_bodies.last().unwrap());
     }};
 }
 
@@ -156,8 +161,8 @@ impl Server {
         assert_eq!(received.line, format!("{method} /api/assisted-install/v2{path}"));
         let is_json = received.headers.get("content-type").is_some_and(|it| it == "application/json");
         assert_eq!(is_json, !body.is_null(), "{line}");
-        let sent = if is_json { serde_json::from_slice(&received.body).unwrap() } else { Value::Null };
-        assert_eq!(sent, *body, "{line}");
+        let sent_body = if is_json { serde_json::from_slice(&received.body).unwrap() } else { Value::Null };
+        assert_eq!(sent_body, *body, "{line}");
         assert_eq!(self.received.lock().unwrap().len(), 1, "{line}");
     }
 }
@@ -235,8 +240,8 @@ async fn infra_envs_are_found_by_their_exact_name() {
     let ids = [INFRA_ENV, CLUSTER, HOST];
     let items = ids.iter().zip(["edge", "edge2", "edge"]).map(|(id, name)| json!({"id": id, "name": name}));
     let server = Server::start(200, &[], &Value::from_iter(items).to_string()).await;
-    let found = client(&server.url).infra_envs_with_name("edge").await.unwrap();
-    assert_eq!(found.iter().map(InfraEnvId::to_string).collect::<Vec<_>>(), [INFRA_ENV, HOST]);
+    let infra_envs = client(&server.url).infra_envs_with_name("edge").await.unwrap();
+    assert_eq!(infra_envs.iter().map(InfraEnvId::to_string).collect::<Vec<_>>(), [INFRA_ENV, HOST]);
 }
 
 #[tokio::test]
@@ -372,7 +377,7 @@ async fn operations_on_versions_send_the_documented_requests() {
     });
     let response = r#"{"openshift_version":"4.18","cpu_architecture":"arm64","url":"http://a/b.iso","version":"418.1","type":"full-iso","configured":false}"#;
     sends!(201, response, it => it.add_os_image(&params), "POST /os-images", body);
-    // A version is one segment of the path, whatever it contains.
+    // A version is always one path segment, even if it contains slashes or dots.
     sends!(204, "", it => it.remove_os_image("4.18/../a?b", CpuArchitecture::Arm64), "DELETE /os-images/4.18%2F..%2Fa%3Fb/arm64");
 }
 
@@ -528,14 +533,14 @@ async fn rejects_segments_that_change_the_path() {
     }
 }
 
-/// Starts a server that closes each connection, after a TLS handshake or after it sent some bytes.
-async fn closing_server(tls: Option<TlsAcceptor>, sent: &'static [u8]) -> String {
+/// Starts a server that closes each connection, after a TLS handshake or after sending `greeting`.
+async fn closing_server(tls: Option<TlsAcceptor>, greeting: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let _ = stream.write_all(sent).await;
+            let _ = stream.write_all(greeting).await;
             match &tls {
                 Some(tls) => drop(tls.accept(stream).await),
                 None => drop(stream.read(&mut [0; 4096]).await),
@@ -565,14 +570,14 @@ async fn failed_tls_handshake_is_not_retryable() {
         assert!(!error.is_retryable());
         assert_eq!(error.to_string(), "cannot list base images: TLS handshake failed");
     }
-    // A service that restarts during the handshake.
+    // A service that closes the connection during the handshake, for example because it restarts.
     let error = client(&closing_server(None, b"").await).os_images().await.unwrap_err();
     assert!(matches!(error, ClientError::Connect { .. }), "{error:?}");
     assert!(error.is_retryable());
 }
 
 #[tokio::test]
-async fn error_says_whether_a_retry_can_help() {
+async fn error_status_decides_whether_it_is_retryable() {
     for (status, can_help) in [
         (400, false),
         (401, false),
@@ -599,7 +604,7 @@ async fn error_says_whether_a_retry_can_help() {
 }
 
 #[tokio::test]
-async fn error_has_the_time_of_a_retry() {
+async fn error_has_the_retry_after_of_the_response() {
     let passed = "Wed, 21 Oct 2015 07:28:00 GMT";
     let far = "Fri, 31 Dec 9999 23:59:59 GMT";
     for (text, least, most) in [("5", 5, 5), (passed, 0, 0), (far, 1 << 30, u64::MAX)] {
@@ -643,7 +648,7 @@ async fn unusable_response_is_an_error() {
 
 #[tokio::test]
 async fn missing_response_is_a_retryable_error() {
-    // The port is free again when the listener is dropped.
+    // Dropping the listener frees the port.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/?token=s3cret", listener.local_addr().unwrap());
     drop(listener);
@@ -675,7 +680,7 @@ async fn missing_response_is_a_retryable_error() {
 }
 
 #[tokio::test]
-async fn path_of_the_url_is_kept() {
+async fn path_of_the_service_url_is_a_prefix() {
     for suffix in ["/prefix/a", "/prefix/a/", "/prefix/a/?query#fragment"] {
         let server = Server::start(200, &[], "[]").await;
         client(&format!("{}{suffix}", server.url)).os_images().await.unwrap();
@@ -712,7 +717,8 @@ fn rejects_invalid_settings() {
     assert!(matches!(error, ClientError::Header { name: "discovery_agent_version" }));
 }
 
-/// A server that receives forms: the query, the field and file names, and the bytes of the files.
+/// Starts a server that receives forms. Returns its URL and its log, which contains for each form the URI, the names of
+/// the field and the file, the length and the sum of the bytes, and whether the request has a length.
 async fn form_server() -> (String, Arc<Mutex<Vec<String>>>) {
     let forms = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&forms);

@@ -1,4 +1,4 @@
-//! The schemas of the types against the published API document of the service.
+//! Tests that the schemas of the types match the service's published API document.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,7 +29,8 @@ use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 
-/// Schemas of the document that no type of this crate has: operations of the service alone, and a form.
+/// Schemas in the document without a type in this crate: types of operations that only the service has, and an upload
+/// form.
 const OTHERS: [&str; 22] = [
     "base_image_health",
     "base_image_state",
@@ -55,45 +56,45 @@ const OTHERS: [&str; 22] = [
     "stream_ticket",
 ];
 
-fn collect<T: ToSchema>(found: &mut Vec<(String, RefOr<Schema>)>) {
-    found.push((T::name().into_owned(), T::schema()));
-    T::schemas(found);
+fn collect<T: ToSchema>(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+    schemas.push((T::name().into_owned(), T::schema()));
+    T::schemas(schemas);
 }
 
 fn schemas() -> BTreeMap<String, Value> {
-    let mut found = Vec::new();
-    collect::<Cluster>(&mut found);
-    collect::<ClusterCreateParams>(&mut found);
-    collect::<ClusterUpdateParams>(&mut found);
-    collect::<ClusterImportParams>(&mut found);
-    collect::<DisconnectedClusterParams>(&mut found);
-    collect::<ClusterDefaults>(&mut found);
-    collect::<InfraEnv>(&mut found);
-    collect::<InfraEnvCreateParams>(&mut found);
-    collect::<InfraEnvUpdateParams>(&mut found);
-    collect::<Preflight>(&mut found);
-    collect::<PresignedUrl>(&mut found);
-    collect::<Host>(&mut found);
-    collect::<HostCreateParams>(&mut found);
-    collect::<RegisteredHost>(&mut found);
-    collect::<HostUpdateParams>(&mut found);
-    collect::<BindHostParams>(&mut found);
-    collect::<InstallerArgsParams>(&mut found);
-    collect::<HostIgnitionParams>(&mut found);
-    collect::<HostProgressParams>(&mut found);
-    collect::<LogsProgressParams>(&mut found);
-    collect::<Steps>(&mut found);
-    collect::<StepReply>(&mut found);
-    collect::<ListedEvent>(&mut found);
-    collect::<ReportedEvent>(&mut found);
-    collect::<Category>(&mut found);
-    collect::<ComponentVersions>(&mut found);
-    collect::<OpenshiftVersion>(&mut found);
-    collect::<SupportedArchitectures>(&mut found);
-    collect::<ListedOsImage>(&mut found);
-    collect::<OsImageParams>(&mut found);
-    collect::<EitherError>(&mut found);
-    found.into_iter().map(|(name, schema)| (name, serde_json::to_value(schema).unwrap())).collect()
+    let mut collected = Vec::new();
+    collect::<Cluster>(&mut collected);
+    collect::<ClusterCreateParams>(&mut collected);
+    collect::<ClusterUpdateParams>(&mut collected);
+    collect::<ClusterImportParams>(&mut collected);
+    collect::<DisconnectedClusterParams>(&mut collected);
+    collect::<ClusterDefaults>(&mut collected);
+    collect::<InfraEnv>(&mut collected);
+    collect::<InfraEnvCreateParams>(&mut collected);
+    collect::<InfraEnvUpdateParams>(&mut collected);
+    collect::<Preflight>(&mut collected);
+    collect::<PresignedUrl>(&mut collected);
+    collect::<Host>(&mut collected);
+    collect::<HostCreateParams>(&mut collected);
+    collect::<RegisteredHost>(&mut collected);
+    collect::<HostUpdateParams>(&mut collected);
+    collect::<BindHostParams>(&mut collected);
+    collect::<InstallerArgsParams>(&mut collected);
+    collect::<HostIgnitionParams>(&mut collected);
+    collect::<HostProgressParams>(&mut collected);
+    collect::<LogsProgressParams>(&mut collected);
+    collect::<Steps>(&mut collected);
+    collect::<StepReply>(&mut collected);
+    collect::<ListedEvent>(&mut collected);
+    collect::<ReportedEvent>(&mut collected);
+    collect::<Category>(&mut collected);
+    collect::<ComponentVersions>(&mut collected);
+    collect::<OpenshiftVersion>(&mut collected);
+    collect::<SupportedArchitectures>(&mut collected);
+    collect::<ListedOsImage>(&mut collected);
+    collect::<OsImageParams>(&mut collected);
+    collect::<EitherError>(&mut collected);
+    collected.into_iter().map(|(name, schema)| (name, serde_json::to_value(schema).unwrap())).collect()
 }
 
 fn published() -> BTreeMap<String, Value> {
@@ -108,7 +109,7 @@ fn schemas_match_the_published_document() {
     let published = published();
     for (name, schema) in schemas() {
         let Some(expected) = published.get(&name) else { panic!("{name} is not in the document") };
-        // As text: the order of the keys is part of the document.
+        // Compare as text, because the order of the keys matters too.
         assert_eq!(format!("{schema:#}"), format!("{expected:#}"), "{name}");
     }
 }

@@ -1,4 +1,4 @@
-//! Any value of each report, of the arguments of each step, and of each time survives a round trip.
+//! Property tests: values of every report, step argument and time survive serialization and parsing.
 
 #![allow(
     clippy::unwrap_used,
@@ -37,7 +37,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
-/// Bytes that decide about a value. Fewer and smaller bytes make a smaller value, so that failures shrink.
+/// Random bytes that determine the drawn values. Fewer and smaller bytes result in smaller values, so that failures
+/// shrink.
 struct Choices<'a>(&'a [u8]);
 
 impl Choices<'_> {
@@ -53,7 +54,7 @@ impl Choices<'_> {
     }
 }
 
-/// A value that choices decide about.
+/// A value that can be drawn from random choices.
 trait Draw: Sized {
     fn draw(from: &mut Choices<'_>) -> Self;
 }
@@ -71,7 +72,7 @@ impl Draw for i64 {
     }
 }
 
-/// Fractions of 8: serde_json reads other fractions with an error in the last bit.
+/// Multiples of 1/8, because serde_json may parse other fractions with an error in the last bit.
 impl Draw for f64 {
     fn draw(from: &mut Choices<'_>) -> Self {
         Self::from(i32::from_be_bytes([0, from.byte(), from.byte(), from.byte()]) - 1000) / 8.0
@@ -269,7 +270,7 @@ impl Draw for InventoryRequest {
     }
 }
 
-/// The timeout has two decimals.
+/// The timeout is written with two decimals, so draw multiples of 250 ms.
 impl Draw for DiskSpeedRequest {
     fn draw(from: &mut Choices<'_>) -> Self {
         let timeout = Duration::from_millis(u64::from(from.byte()) * 250);
@@ -320,7 +321,7 @@ fn request(step_type: StepType, from: &mut Choices<'_>) -> Option<StepRequest> {
     })
 }
 
-/// A list that is required: it is not null.
+/// Draws a required list, which is never null.
 fn drawn_list<T: Draw>(from: &mut Choices<'_>) -> List<T> {
     Vec::draw(from).into()
 }
@@ -385,7 +386,7 @@ proptest! {
         prop_assert_eq!(value.to_string(), text);
     }
 
-    /// From the year 1, whose first second is an unset time, to the year 9999.
+    /// From the first second after the unset time, in the year 1, to the end of the year 9999.
     #[test]
     fn times_survive_a_round_trip(micros in -62_135_596_799_000_000_i64..253_402_300_800_000_000) {
         survives(&Millis(chrono::DateTime::from_timestamp_millis(micros / 1000)));

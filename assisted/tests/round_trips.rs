@@ -1,5 +1,5 @@
-//! Recorded documents survive a round trip: responses of the service as text, and documents in the form of other
-//! services as JSON values.
+//! Tests that recorded documents survive a round trip. Responses of Kindling must stay the same byte for byte.
+//! Documents from other services must stay the same as JSON values.
 
 #![allow(
     clippy::unwrap_used,
@@ -46,13 +46,13 @@ fn read<'a, T: Deserialize<'a>>(text: &'a str) -> T {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// The type writes the same bytes that the service sent.
+/// Checks that parsing and serializing returns the same bytes.
 #[track_caller]
 fn survives<'a, T: Deserialize<'a> + Serialize>(text: &'a str) {
     assert_eq!(serde_json::to_string(&read::<T>(text)).unwrap(), text.trim_end());
 }
 
-/// Numbers with and without a fraction are the same value.
+/// Converts all numbers to floating point, so that 1 and 1.0 are equal.
 fn normalized(value: Value) -> Value {
     match value {
         Value::Number(number) => number.as_f64().map(Value::from).unwrap(),
@@ -64,8 +64,8 @@ fn normalized(value: Value) -> Value {
 
 #[track_caller]
 fn survives_as_value<T: DeserializeOwned + Serialize>(text: &str) {
-    let written = serde_json::to_value(read::<T>(text)).unwrap();
-    assert_eq!(normalized(written), normalized(read(text)));
+    let rewritten = serde_json::to_value(read::<T>(text)).unwrap();
+    assert_eq!(normalized(rewritten), normalized(read(text)));
 }
 
 #[test]
@@ -165,16 +165,16 @@ fn arguments_of_steps_survive_as_values() {
         let step = Step::new(step_type, "step-1", args.iter().map(|arg| (*arg).to_owned()).collect());
         let request = StepRequest::parse(&step).unwrap_or_else(|error| panic!("{name}: {error:?}"));
         assert_eq!(request.step_type(), step_type);
-        let written = request.to_step("step-1").unwrap();
-        // Not every argument is JSON.
+        let rebuilt = request.to_step("step-1").unwrap();
+        // Some arguments are plain text instead of JSON.
         let parsed = |arg: &str| serde_json::from_str(arg).map_or_else(|_| Value::from(arg), normalized);
-        let written: Vec<_> = written.args.iter().map(|arg| parsed(arg)).collect();
-        assert_eq!(written, args.iter().map(|arg| parsed(arg)).collect::<Vec<_>>(), "{name}");
+        let rebuilt_args: Vec<_> = rebuilt.args.iter().map(|arg| parsed(arg)).collect();
+        assert_eq!(rebuilt_args, args.iter().map(|arg| parsed(arg)).collect::<Vec<_>>(), "{name}");
     }
 }
 
 #[test]
-fn every_step_type_with_an_action_has_recorded_arguments() {
+fn every_current_step_type_has_recorded_arguments() {
     let obsolete = [StepType::Execute, StepType::NextStepRunner];
     for step_type in StepType::ALL.iter().filter(|step_type| !obsolete.contains(step_type)) {
         assert!(ARGUMENTS.iter().any(|(name, _)| *name == step_type.as_str()), "{step_type}");
@@ -191,10 +191,12 @@ fn outputs_of_steps_survive_as_values() {
         let step = Step::new(read(&format!("{name:?}")), "step-1", Vec::new());
         let reply = StepReply { output: Some((*output).to_owned()), ..StepReply::done(&step) };
         let payload = reply.payload().unwrap().unwrap();
-        let written = StepReply::success(&step, &payload).unwrap().output.unwrap();
+        let output_again = StepReply::success(&step, &payload).unwrap().output.unwrap();
         match payload {
-            ReplyPayload::Text(text) => assert_eq!((text.as_str(), written.as_str()), (*output, *output)),
-            _ => assert_eq!(normalized(read(&written)), normalized(read(output)), "{name}"),
+            ReplyPayload::Text(text) => {
+                assert_eq!((text.as_str(), output_again.as_str()), (*output, *output))
+            }
+            _ => assert_eq!(normalized(read(&output_again)), normalized(read(output)), "{name}"),
         }
     }
 }
@@ -213,7 +215,7 @@ fn rejects_unusable_arguments_of_steps() {
     assert!(count(parse(StepType::Inventory, &[])));
     let json = |result| matches!(result, Err(StepArgumentsError::Json { .. }));
     assert!(json(parse(StepType::NtpSynchronizer, &["{}"])));
-    // An agent replies with this text.
+    // An agent replies to the service with this text.
     let error = parse(StepType::NtpSynchronizer, &["{}"]).unwrap_err();
     let text = "invalid argument of step ntp-synchronizer: missing field `ntp_source` at line 1 column 2";
     assert_eq!(error.to_string(), text);
@@ -228,13 +230,13 @@ fn rejects_unusable_arguments_of_steps() {
     }
 }
 
-/// Adds a key to each object, as a newer service may.
+/// Adds an unknown key to each object, as a newer service may do.
 fn with_unknown_keys(value: Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(with_unknown_keys).collect(),
         Value::Object(map) => {
-            let known = map.into_iter().map(|(key, value)| (key, with_unknown_keys(value)));
-            std::iter::once(("newer_key".to_owned(), json!({"a": [1]}))).chain(known).collect()
+            let original = map.into_iter().map(|(key, value)| (key, with_unknown_keys(value)));
+            std::iter::once(("newer_key".to_owned(), json!({"a": [1]}))).chain(original).collect()
         }
         value => value,
     }
@@ -269,14 +271,15 @@ fn unknown_keys_are_ignored_at_each_level() {
             Ok(value) => with_unknown_keys(value).to_string(),
             Err(_) => (*arg).to_owned(),
         });
-        let known = args.iter().map(|arg| (*arg).to_owned());
-        assert_eq!(step(newer.collect()), step(known.collect()), "{name}");
+        let original = args.iter().map(|arg| (*arg).to_owned());
+        assert_eq!(step(newer.collect()), step(original.collect()), "{name}");
     }
     for (name, output) in OUTPUTS.iter().filter(|(_, output)| output.starts_with(['{', '['])) {
         let step_type = read(&format!("{name:?}"));
         let newer = with_unknown_keys(read(output)).to_string();
-        let [newer, known] = [&newer, *output].map(|output| ReplyPayload::parse(step_type, output).unwrap());
-        assert_eq!(newer, known, "{name}");
+        let [newer, original] =
+            [&newer, *output].map(|output| ReplyPayload::parse(step_type, output).unwrap());
+        assert_eq!(newer, original, "{name}");
     }
 }
 
@@ -387,7 +390,7 @@ fn keys_of_reports_and_parts_match_case_insensitively() {
 }
 
 #[test]
-fn verified_vip_is_read_and_written_as_other_reports_are() {
+fn verified_vip_follows_the_conventions_of_reports() {
     let expected = |output: &str, text: &str| {
         let payload = ReplyPayload::parse(StepType::VerifyVips, output).unwrap();
         assert_eq!(payload.to_output().unwrap(), text);
@@ -470,7 +473,7 @@ fn secrets_are_not_shown() {
     let mut artifacts = serde_json::to_value(artifacts).unwrap();
     artifacts.as_object_mut().unwrap().insert("host_fs_mount_dir".to_owned(), json!("/host"));
     let artifacts: BootArtifactsRequest = serde_json::from_value(artifacts).unwrap();
-    let shown = [
+    let debug_texts = [
         format!("{step:?}"),
         format!("{reply:?}"),
         format!("{:?}", ReplyPayload::ApiVip(vip)),
@@ -481,7 +484,7 @@ fn secrets_are_not_shown() {
         format!("{:?}", HostIgnition { config: secret("config") }),
         format!("{:?}", HostIgnitionParams { config: secret("config") }),
     ];
-    for text in shown {
+    for text in debug_texts {
         assert!(text.contains("<redacted") && !text.contains("s3cret"), "{text}");
     }
     assert!(format!("{step:?}").contains("<redacted, 15 bytes>"), "{step:?}");

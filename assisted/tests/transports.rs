@@ -1,4 +1,4 @@
-//! The client against the same router, over a connection and in the same process.
+//! Tests that the client behaves the same over a connection and in the same process.
 
 #![allow(
     clippy::unwrap_used,
@@ -42,10 +42,10 @@ const CLUSTER: &str = "4f630ba3-0297-4d99-a7c7-f62e7bca1332";
 const INFRA_ENV: &str = "51dece57-19a2-4f0c-98f6-16982905e1c7";
 const HOST: &str = "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11";
 
-/// A service that has a few operations, and records the requests.
+/// A service with a few operations, which records its requests.
 #[derive(Clone, Default)]
 struct Site {
-    /// Method, URL, headers that the client sets, and body of each request.
+    /// Method, URL, client headers and body of each request.
     requests: Arc<Mutex<Vec<String>>>,
 }
 
@@ -119,7 +119,7 @@ async fn receive_form(headers: HeaderMap, request: Request) -> Response {
         let Ok(bytes) = field.bytes().await else { return StatusCode::BAD_REQUEST.into_response() };
         received.push(format!("{names} {} {has_length}", bytes.len()));
     }
-    // The client ignores the body of a response, but not another status than 204.
+    // The client ignores the response body, but only accepts the status 204.
     let expected = [
         [r#""upfile" "logs.tar.gz" 1000 true"#.to_owned()],
         [r#""upfile" "a%22b.tar.gz" 131072 false"#.to_owned()],
@@ -132,7 +132,7 @@ async fn receive_form(headers: HeaderMap, request: Request) -> Response {
     }
 }
 
-/// A response that ends with an error in its body.
+/// A response body that fails after its first byte.
 async fn breaking_response() -> axum::body::Body {
     axum::body::Body::from_stream(stream::iter([Ok("{"), Err(io::Error::other("disk failure"))]))
 }
@@ -155,7 +155,7 @@ fn ids() -> (ClusterId, InfraEnvId, HostId) {
     (CLUSTER.parse().unwrap(), INFRA_ENV.parse().unwrap(), HOST.parse().unwrap())
 }
 
-/// Returns a result as text: the value, or all that callers see of an error.
+/// Returns a result as text: the value, or everything that a caller can read from the error.
 fn text<T: std::fmt::Debug>(result: Result<T, ClientError>) -> String {
     match result {
         Ok(value) => format!("{value:?}"),
@@ -179,7 +179,7 @@ fn chunks() -> Body {
     Body::from_stream(stream::iter([Ok::<_, io::Error>(vec![1_u8; 65536]), Ok(vec![2; 65536])]))
 }
 
-/// Makes the same calls with any client, and returns their results.
+/// Calls the same operations with any client, and returns their results as text.
 async fn results(client: &ApiClient) -> Vec<String> {
     let (c, i, h) = ids();
     let mut visited = Vec::new();
@@ -211,7 +211,7 @@ async fn results(client: &ApiClient) -> Vec<String> {
         text(client.update_host(i, h, &rename).await),
         text(client.remove_os_image("4.18/../a?b %\u{e9}", architecture).await),
         text(client.remove_os_image("..", architecture).await),
-        // Errors.
+        // Calls that fail.
         text(client.delete_cluster(c).await),
         text(client.cluster_defaults().await),
         text(client.get_host(i, h).await),
@@ -223,7 +223,7 @@ async fn results(client: &ApiClient) -> Vec<String> {
         text(client.os_images().await),
         text(client.component_versions().await),
         text(client.with_max_response(10).list_hosts(i).await),
-        // Uploads.
+        // Log uploads.
         text(client.upload_host_logs(c, (i, h), LogsUpload::new("logs.tar.gz", vec![2; 1000])).await),
         upload(LogsUpload::new("a\"b.tar.gz", chunks())).await,
         upload(LogsUpload::new("logs.tar.gz", chunks()).with_length(2 << 16)).await,
@@ -271,7 +271,7 @@ async fn results_and_errors_do_not_depend_on_the_transport() {
     ];
     assert_eq!(kinds.collect::<Vec<_>>(), expected, "{remote:#?}");
     let (sent, sent_remotely) = (site.requests.lock().unwrap(), remote_site.requests.lock().unwrap());
-    // A connection may close before it sends a request whose body cannot be read.
+    // A connection may close without sending a request whose body cannot be read, so ignore the last three requests.
     let complete = sent.len() - 3;
     assert_eq!(sent.get(..complete), sent_remotely.get(..complete));
     assert!(
@@ -316,7 +316,7 @@ fn rejects_invalid_urls() {
     }
 }
 
-/// A service that is not `Sync`, is never ready before it is polled, and fails.
+/// A service that is not `Sync`, must be polled before a call, and fails with an I/O error of the given kind.
 struct FailingService {
     kind: io::ErrorKind,
     is_ready: std::cell::Cell<bool>,
@@ -346,7 +346,7 @@ impl Service<Request<Body>> for FailingService {
 }
 
 #[tokio::test]
-async fn error_of_a_service_is_sorted_by_its_cause() {
+async fn error_of_a_service_is_classified_by_its_cause() {
     for (kind, text) in [
         (io::ErrorKind::TimedOut, "cannot list base images: request timed out"),
         (io::ErrorKind::ConnectionRefused, "cannot list base images: no connection to the service"),
@@ -380,7 +380,7 @@ async fn broken_body_is_not_a_refused_connection() {
 }
 
 #[tokio::test]
-async fn kind_of_a_response_is_from_its_status() {
+async fn kind_of_an_error_response_is_from_its_status() {
     use ClientErrorKind as Kind;
     for (status, kind) in [
         (300, Kind::UnexpectedResponse),

@@ -1,5 +1,5 @@
-//! Documents that the types write, read by the models of the client that is generated from the Assisted Service's API
-//! document. `KINDLING_CLIENTS` is the folder with its Python.
+//! Tests that the models of the Python client, which is generated from upstream's API document, accept the documents
+//! that the types write. `KINDLING_CLIENTS` is the folder with that Python installation.
 
 #![allow(
     clippy::unwrap_used,
@@ -53,7 +53,7 @@ fn rewritten<T: DeserializeOwned + Serialize>(text: &str) -> Value {
     serde_json::to_value(serde_json::from_str::<T>(text).unwrap()).unwrap()
 }
 
-/// Upstream's model of the arguments of a step.
+/// Returns upstream's model of a step's arguments.
 fn model_of_arguments(step_type: StepType) -> Option<&'static str> {
     Some(match step_type {
         StepType::ConnectivityCheck => "list[ConnectivityCheckHost]",
@@ -77,7 +77,7 @@ fn model_of_arguments(step_type: StepType) -> Option<&'static str> {
     })
 }
 
-/// Upstream's model of the output of a step.
+/// Returns upstream's model of a step's output.
 fn model_of_output(payload: &ReplyPayload) -> Option<&'static str> {
     Some(match payload {
         ReplyPayload::Inventory(_) => "Inventory",
@@ -97,13 +97,13 @@ fn model_of_output(payload: &ReplyPayload) -> Option<&'static str> {
 }
 
 fn resources() -> Vec<(String, Value)> {
-    // The model of a registration has only the keys that hosts do not have.
+    // Upstream's model of a registration lacks the keys of a host.
     let registered: RegisteredHost = serde_json::from_str(recorded!("registered_host")).unwrap();
     let command = registered.next_step_runner_command.unwrap();
     let documents = [
         ("Cluster", rewritten::<Cluster>(UPSTREAM_CLUSTER)),
         ("Cluster", rewritten::<Cluster>(recorded!("cluster"))),
-        // The model has no cluster whose platform is unknown, such as a disconnected one.
+        // Upstream's model requires a platform type, which a disconnected cluster does not have.
         ("Cluster", rewritten::<Cluster>(recorded!("imported_cluster"))),
         ("ClusterDefaultConfig", rewritten::<ClusterDefaults>(recorded!("default_config"))),
         ("InfraEnv", rewritten::<InfraEnv>(UPSTREAM_INFRA_ENV)),
@@ -120,7 +120,7 @@ fn resources() -> Vec<(String, Value)> {
         ("Steps", rewritten::<Steps>(recorded!("binding_steps"))),
         ("ListVersions", rewritten::<ComponentVersions>(recorded!("component_versions"))),
         ("Error", rewritten::<OperationError>(recorded!("operation_error"))),
-        // The model refuses 400, which services respond with.
+        // Upstream's model rejects the status 400, although services respond with it.
         (
             "InfraError",
             rewritten::<InfraError>(r#"{"code":401,"message":"unauthenticated for invalid credentials"}"#),
@@ -143,8 +143,8 @@ fn messages() -> Vec<(String, Value)> {
     for (name, args) in ARGUMENTS {
         let step = Step::new(step_type(name), "", args.iter().map(|arg| (*arg).to_owned()).collect());
         let Some(model) = model_of_arguments(step_type(name)) else { continue };
-        let written = StepRequest::parse(&step).unwrap().to_args().unwrap();
-        all.push((model.to_owned(), serde_json::from_str(written.first().unwrap()).unwrap()));
+        let args_json = StepRequest::parse(&step).unwrap().to_args().unwrap();
+        all.push((model.to_owned(), serde_json::from_str(args_json.first().unwrap()).unwrap()));
     }
     for (name, output) in OUTPUTS {
         let payload = ReplyPayload::parse(step_type(name), output).unwrap();

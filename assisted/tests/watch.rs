@@ -1,4 +1,4 @@
-//! Watches and waits, against a service whose hosts change, with a clock that does not pass.
+//! Tests of watches and waits, with a service whose hosts change and a paused clock.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,7 +30,6 @@ fn id(number: u8) -> HostId {
     format!("00000000-0000-0000-0000-0000000000{number:02}").parse().unwrap()
 }
 
-/// A host with an id and a status.
 fn host(number: u8, status: &str) -> Value {
     let mut host: Value = serde_json::from_str(include_str!("recorded/host.json")).unwrap();
     let fields = [("id", json!(id(number))), ("status", json!(status))];
@@ -38,7 +37,7 @@ fn host(number: u8, status: &str) -> Value {
     host
 }
 
-/// What a service responds, in order.
+/// A response of the service.
 enum Reply {
     Body(Value),
     Status(u16),
@@ -59,7 +58,7 @@ impl Reply {
     }
 }
 
-/// Returns a client of a service that gives each reply once, and the seconds at which requests arrive.
+/// Returns a client of a service that sends each response once, and the times of its requests in seconds.
 fn client(replies: impl IntoIterator<Item = Reply>) -> (ApiClient, Arc<Mutex<Vec<u64>>>) {
     let replies = Arc::new(Mutex::new(VecDeque::from_iter(replies)));
     let requests = Arc::new(Mutex::new(Vec::new()));
@@ -76,7 +75,7 @@ fn options() -> WatchOptions {
     WatchOptions::new(tokio::time::sleep)
 }
 
-/// Returns the next changes, as texts.
+/// Returns the next `count` changes as texts, such as `added 01 known`.
 async fn changes(watch: &mut HostWatch, count: usize) -> Vec<String> {
     let describe = |change: Result<HostChange, ClientError>| {
         let change = change.unwrap();

@@ -1,4 +1,4 @@
-//! Operations of agents and installers.
+//! Operations that agents and installers call.
 
 use super::{ApiClient, ClientError};
 use crate::host::{HostCreateParams, HostProgressParams, LogsProgressParams, LogsState, RegisteredHost};
@@ -102,7 +102,7 @@ impl ApiClient {
         self.post("report step result", &path).json(reply).send_expecting(204).await
     }
 
-    /// Reports the progress of the installation of a host.
+    /// Reports the progress of a host's installation.
     ///
     /// # Errors
     ///

@@ -9,7 +9,9 @@ use super::ClientError;
 /// Path of the API, below the URL of the service.
 pub(super) const API_PATH: &str = "api/assisted-install/v2";
 
-/// Characters that are not part of a segment of a path, as in the URL standard of the WHATWG.
+/// Characters to percent-encode in a path segment: the path percent-encode set of the WHATWG URL standard, and `|`,
+/// `/`, `\` and `%`.
+/// `%`.
 const NOT_IN_SEGMENT: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -26,7 +28,7 @@ const NOT_IN_SEGMENT: &AsciiSet = &CONTROLS
     .add(b'\\')
     .add(b'%');
 
-/// URL of the API. Without a server, the URLs of requests are paths.
+/// URL of the API. For a service in this process it has no server, and the request URLs are paths.
 #[derive(Clone, Debug)]
 pub(super) struct BaseUrl {
     server: Option<(Scheme, Authority)>,
@@ -35,13 +37,13 @@ pub(super) struct BaseUrl {
 }
 
 impl BaseUrl {
-    /// Returns the URL of the API of a service in this process.
+    /// Returns the API URL of a service in this process.
     pub(super) fn without_server() -> Self {
         Self { server: None, path: format!("/{}", API_PATH) }
     }
 
-    /// Returns the URL of the API of the service at `url`. The text of an invalid URL is not part of the error, because
-    /// it may contain a password.
+    /// Returns the API URL of the service at `url`. The error does not quote an invalid URL, because it may contain a
+    /// password.
     pub(super) fn parse(url: &str) -> Result<Self, ClientError> {
         let invalid = |reason: String| ClientError::Url { reason };
         let parts = url.parse::<Uri>().map_err(|error| invalid(error.to_string()))?.into_parts();
@@ -59,12 +61,11 @@ impl BaseUrl {
         Ok(Self { server: Some((scheme, authority)), path: format!("{path}/{}", API_PATH) })
     }
 
-    /// Returns the host and the port of the server.
     pub(super) fn authority(&self) -> Option<&str> {
         self.server.as_ref().map(|(_, authority)| authority.as_str())
     }
 
-    /// Returns the URL of an operation.
+    /// Returns the URL of the operation whose path, below the API path, has these segments. They are percent-encoded.
     pub(super) fn join(&self, segments: &[&str]) -> Result<Uri, http::Error> {
         let mut path = self.path.clone();
         for segment in segments {
@@ -79,7 +80,7 @@ impl BaseUrl {
     }
 }
 
-/// Returns a URL with query parameters.
+/// Returns the URL with these query parameters.
 pub(super) fn with_query(uri: Uri, parameters: &[(&str, String)]) -> Result<Uri, http::Error> {
     let mut query = form_urlencoded::Serializer::new(String::new());
     query.extend_pairs(parameters);

@@ -12,7 +12,7 @@ use http_body::{Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, StreamBody};
 
-/// Any error, such as the cause of another one.
+/// An error of any type, used as the cause of another error.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The body of a request: bytes, or a stream of bytes.
@@ -25,11 +25,11 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// let chunks = futures_util::stream::iter([Ok::<_, std::io::Error>("a"), Ok("b")]);
 /// let logs = LogsUpload::new("logs.tar.gz", Body::from_stream(chunks));
 /// ```
-// The mutex makes it `Sync`. Only `size_hint` and `is_end_stream` lock it.
+// The mutex makes the type `Sync`. Only `size_hint` and `is_end_stream` lock it.
 pub struct Body(Mutex<UnsyncBoxBody<Bytes, BoxError>>);
 
 impl Body {
-    /// Returns a body with the bytes of another type of body.
+    /// Wraps another body type.
     pub fn new<B>(body: B) -> Self
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -38,7 +38,7 @@ impl Body {
         Self(Mutex::new(UnsyncBoxBody::new(body.map_err(Into::into))))
     }
 
-    /// Returns a body with the bytes of a stream.
+    /// Returns a body that sends the chunks of a stream.
     pub fn from_stream<S, C, E>(stream: S) -> Self
     where
         S: Stream<Item = Result<C, E>> + Send + 'static,
@@ -52,7 +52,7 @@ impl Body {
         Self(Mutex::new(UnsyncBoxBody::new(StreamBody::new(stream.map(frame)))))
     }
 
-    /// Returns a body without bytes.
+    /// Returns an empty body.
     #[must_use]
     pub fn empty() -> Self {
         Self::from(Bytes::new())

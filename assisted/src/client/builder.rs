@@ -1,4 +1,4 @@
-//! The settings of a client that connects to a service.
+//! Settings of a client that connects over HTTP or HTTPS.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use super::connection::Connections;
 use super::{ApiClient, ClientCredential, ClientError, MAX_RESPONSE};
 use crate::secret::Secret;
 
-/// Time to connect, as in upstream's clients.
+/// Default timeout for connecting, as in upstream's clients.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time for a request and its response.
+/// Default timeout for a request and its response.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Time for an upload of logs, which services accept up to 250 MiB.
+/// Default timeout for uploading logs. Services accept uploads up to 250 MiB.
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(600);
 
 impl ApiClient {
-    /// Returns a client that connects to the service at `url`, without a credential, for a service with the policy
-    /// `none`.
+    /// Returns a client that connects to the service at `url` without a credential. This works with a service whose
+    /// authentication policy is `none`.
     ///
     /// # Errors
     ///
@@ -34,8 +34,8 @@ impl ApiClient {
         Self::builder(url).build()
     }
 
-    /// Returns a builder of clients that connect to the service at `url`. The URL may have a path, but not the path of
-    /// the API.
+    /// Returns a builder of clients that connect to the service at `url`. The URL may have a path prefix; the client
+    /// appends the API path ([`ApiClient::PATH`]).
     pub fn builder(url: &str) -> ApiClientBuilder {
         ApiClientBuilder::new(url)
     }
@@ -45,7 +45,7 @@ impl ApiClient {
 #[derive(Debug)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct ApiClientBuilder {
-    /// Not shown: it may contain a password, which `build` refuses.
+    /// A `Secret`, because the URL may contain a password. `build` refuses such a URL.
     url: Secret,
     credential: Option<ClientCredential>,
     agent_version: Option<String>,
@@ -75,33 +75,34 @@ impl ApiClientBuilder {
         Self { credential: Some(credential), ..self }
     }
 
-    /// Sets the container image of the agent, which agents send with each request. The service compares the text with
-    /// its own setting, and asks an agent with another text to upgrade.
+    /// Sets the agent version: the reference of the agent's container image. Agents send it with each request. If it
+    /// differs from the service's setting, the service asks the agent to upgrade.
     pub fn agent_version(self, image: impl Into<String>) -> Self {
         Self { agent_version: Some(image.into()), ..self }
     }
 
-    /// Sets the time to connect. Default: 30 seconds.
+    /// Sets the timeout for connecting. Default: 30 seconds.
     pub fn connect_timeout(self, timeout: Duration) -> Self {
         Self { connect_timeout: timeout, ..self }
     }
 
-    /// Sets the time for a request and its response, except an upload of logs. Default: 60 seconds.
+    /// Sets the timeout for a request and its response, except uploads of logs. Default: 60 seconds.
     pub fn timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
 
-    /// Sets the time for an upload of logs. Default: 10 minutes.
+    /// Sets the timeout for uploading logs. Default: 10 minutes.
     pub fn upload_timeout(self, timeout: Duration) -> Self {
         Self { upload_timeout: timeout, ..self }
     }
 
-    /// Sets the most bytes of a response. A longer response is an error. Default: 256 MiB.
+    /// Sets the maximum length of a response, in bytes. A longer response is an error. Default: 256 MiB.
     pub fn max_response(self, bytes: usize) -> Self {
         Self { max_response: bytes, ..self }
     }
 
-    /// Sets the settings of connections, such as CA certificates and proxies. This client sets timeouts and redirects.
+    /// Sets connection settings such as CA certificates and proxies. The client overrides their timeouts and redirect
+    /// policy.
     ///
     /// # Examples
     ///
@@ -119,17 +120,19 @@ impl ApiClientBuilder {
         Self { transport, ..self }
     }
 
-    /// Returns the client.
+    /// Builds the client.
     ///
     /// # Errors
     ///
-    /// Returns an error if the URL is not an HTTP URL or contains a user name or a password, if the token or the agent
-    /// version contains characters that a header cannot have, or if TLS cannot be set up: without the feature
-    /// `aws-lc-rs`, the program must have installed a default crypto provider of `rustls`.
+    /// Returns an error if the URL is not an HTTP URL or contains a user name or a password, or if the token or the
+    /// agent version contains characters that a header cannot have.
+    ///
+    /// Returns an error if TLS cannot be set up. Without the feature `aws-lc-rs`, the program must install a default
+    /// crypto provider of `rustls` first.
     pub fn build(self) -> Result<ApiClient, ClientError> {
         let base = base_url(self.url.reveal())?;
         require_crypto_provider()?;
-        // A redirect to another server must not receive the credential, and would turn a POST into a GET.
+        // Redirects are not followed: the new server would receive the credential, and a POST would become a GET.
         let http = self
             .transport
             .connect_timeout(self.connect_timeout)
@@ -150,7 +153,7 @@ impl ApiClientBuilder {
     }
 }
 
-/// Checks that TLS can be set up: `reqwest` panics otherwise.
+/// Checks for a default crypto provider, because `reqwest` panics if none is installed.
 fn require_crypto_provider() -> Result<(), ClientError> {
     if cfg!(feature = "aws-lc-rs") || rustls::crypto::CryptoProvider::get_default().is_some() {
         return Ok(());
@@ -158,7 +161,7 @@ fn require_crypto_provider() -> Result<(), ClientError> {
     Err(ClientError::Setup("the process has no default crypto provider for TLS; install one first".into()))
 }
 
-/// Returns the URL of the API. `Url` accepts what browsers accept, such as names that are not ASCII.
+/// Parses the URL of the service. The `url` crate accepts what browsers accept, such as non-ASCII host names.
 fn base_url(text: &str) -> Result<BaseUrl, ClientError> {
     let url = Url::parse(text).map_err(|error| ClientError::Url { reason: error.to_string() })?;
     if !matches!(url.scheme(), "http" | "https") {

@@ -1,4 +1,4 @@
-//! One request and its response.
+//! One API request: how it is built and sent, and how its response is read.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -19,24 +19,23 @@ use super::multipart::{FormUpload, UploadFailure};
 use super::transport::{RequestLength, ResponseBody, Transport, TransportError};
 use crate::error::EitherError;
 
-/// The most bytes of an error response that are read. Findings about many hosts may be hundreds of kilobytes.
+/// Maximum number of bytes to read of an error response. Findings about many hosts may take hundreds of kilobytes.
 const MAX_ERROR: usize = 1 << 20;
-/// The most characters of a reason that is not JSON: an HTML page of a proxy, for example.
+/// Maximum length of a plain-text reason, in characters. A proxy, for example, may respond with a long HTML page.
 const MAX_REASON: usize = 2048;
 
-/// A request to send.
+/// A prepared request. It is sent when a response is requested.
 pub(super) struct Call<'a> {
     pub(super) transport: &'a dyn Transport,
     pub(super) max_response: usize,
     pub(super) operation: &'static str,
-    /// The request, or an error in the arguments of the operation.
+    /// The request, or the error in an argument of the operation.
     pub(super) request: Result<Request<Body>, ClientError>,
-    /// The error of the data to upload, if that could not be read.
+    /// Holds the error if the data to upload cannot be read.
     pub(super) upload: Option<UploadFailure>,
 }
 
 impl Call<'_> {
-    /// Adds query parameters.
     pub(super) fn query(self, parameters: &[(&str, String)]) -> Self {
         if parameters.is_empty() {
             return self;
@@ -48,7 +47,6 @@ impl Call<'_> {
         })
     }
 
-    /// Sets a JSON body.
     pub(super) fn json(self, body: &impl Serialize) -> Self {
         self.with(|request| {
             let bytes = serde_json::to_vec(body)?;
@@ -56,7 +54,7 @@ impl Call<'_> {
         })
     }
 
-    /// Sets a form with a file.
+    /// Sets a multipart form with one file as the body.
     pub(super) fn form(self, form: FormUpload) -> Self {
         let upload = Some(form.failure.clone());
         let call = self.with(|request| {
@@ -66,7 +64,7 @@ impl Call<'_> {
         Self { upload, ..call }
     }
 
-    /// Changes the request.
+    /// Applies `change` to the request. Does nothing if an earlier step failed.
     fn with(self, change: impl FnOnce(Request<Body>) -> Result<Request<Body>, BoxError>) -> Self {
         Self { request: self.request.and_then(|request| change(request).map_err(ClientError::Setup)), ..self }
     }
@@ -76,7 +74,7 @@ impl Call<'_> {
         self.read_with_headers().await.map(|(_, value)| value)
     }
 
-    /// Sends the request, and parses the response. Also returns its headers.
+    /// Sends the request, and parses the response. Also returns the response headers.
     pub(super) async fn read_with_headers<T: DeserializeOwned>(self) -> Result<(HeaderMap, T), ClientError> {
         let (operation, limit) = (self.operation, self.max_response);
         let (parts, mut chunks) = self.send().await?.into_parts();
@@ -94,7 +92,7 @@ impl Call<'_> {
         Ok((parts.headers, value))
     }
 
-    /// Sends the request, and passes each item of the list in the response to `visit`, until it breaks.
+    /// Sends the request, and passes each item of the returned JSON list to `visit` until it returns `Break`.
     pub(super) async fn visit_items<T: DeserializeOwned>(
         self,
         mut visit: impl FnMut(T) -> ControlFlow<()>,
@@ -124,8 +122,8 @@ impl Call<'_> {
         if splitter.is_complete() { Ok(()) } else { invalid(custom_error("the list is incomplete")) }
     }
 
-    /// Sends the request, and ignores the body of the response. `expected` is the status of this operation's successful
-    /// responses. The service does not send any other 2xx status.
+    /// Sends the request, and ignores the response body. Requires the status `expected`: the service never returns
+    /// another 2xx status for this operation.
     pub(super) async fn send_expecting(self, expected: u16) -> Result<(), ClientError> {
         let operation = self.operation;
         let status = self.send().await?.status().as_u16();
@@ -140,7 +138,8 @@ impl Call<'_> {
         let operation = self.operation;
         let length = if self.upload.is_some() { RequestLength::Upload } else { RequestLength::Short };
         let result = self.transport.send(self.request?, length).await;
-        // A service in this process responds to the data that it received, and a connection fails.
+        // If the upload failed, a service in this process may still have responded to the incomplete data, while a
+        // connection reports its own error. Return the cause in both cases.
         if let Some(source) = self.upload.and_then(|upload| upload.take()) {
             return Err(ClientError::Upload { operation, source });
         }
@@ -176,7 +175,7 @@ async fn read_error_response(operation: &'static str, response: Response<Respons
     let (parts, mut chunks) = response.into_parts();
     let (status, retry_after) = (parts.status, retry_after(&parts.headers));
     let mut body = Vec::new();
-    // The status is known. A body that breaks off only shortens the reason.
+    // If the connection breaks, report the status with the part of the reason that arrived.
     while let Ok(Some(chunk)) = next_chunk(&mut chunks).await {
         body.extend_from_slice(&chunk);
         if body.len() > MAX_ERROR {
@@ -198,7 +197,7 @@ async fn read_error_response(operation: &'static str, response: Response<Respons
     ClientError::Response { operation, status: status.as_u16(), reason, findings, retry_after }
 }
 
-/// Returns the time until a retry: seconds, or an HTTP date.
+/// Parses `Retry-After`: a number of seconds, or an HTTP date.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
     if let Ok(seconds) = text.parse() {

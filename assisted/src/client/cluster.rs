@@ -9,24 +9,24 @@ use crate::cluster::{
 };
 use crate::id::ClusterId;
 
-/// Selects clusters of a list.
+/// Restricts a list of clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterFilter {
-    /// Whether the list contains the hosts of the clusters.
+    /// Whether each cluster in the list contains its hosts.
     pub with_hosts: bool,
-    /// Only the cluster that itself uses this id (`ClusterVersion`).
+    /// Only the cluster with this id in its `ClusterVersion` resource.
     pub openshift_cluster_id: Option<Uuid>,
-    /// Only clusters of this user.
+    /// Only clusters of the user with this name.
     pub owner: Option<String>,
 }
 
-/// Whether a cluster is read with its hosts.
+/// Whether a response contains the hosts of a cluster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClusterHosts {
-    /// With its hosts.
+    /// The cluster contains its hosts.
     #[default]
     Included,
-    /// Without its hosts. The counts of hosts are set.
+    /// The list of hosts is empty, but the host counts are set.
     Excluded,
 }
 
@@ -57,7 +57,7 @@ impl ApiClient {
         self.post("register cluster", &["clusters"]).json(params).read().await
     }
 
-    /// Registers a cluster that was installed without this service, to add hosts to it.
+    /// Registers an existing cluster that this service did not install, to add hosts to it.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl ApiClient {
         self.post("import cluster", &["clusters", "import"]).json(params).read().await
     }
 
-    /// Registers a cluster that is installed without a connection to the service.
+    /// Registers a disconnected cluster: its hosts are installed without a connection to the service.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl ApiClient {
         self.get("get cluster", &["clusters", &id.to_string()]).query(&query).read().await
     }
 
-    /// Changes a cluster.
+    /// Updates a cluster. Fields that are `None` stay unchanged.
     ///
     /// # Errors
     ///
@@ -209,7 +209,7 @@ impl ApiClient {
         self.delete("delete cluster", &["clusters", &id.to_string()]).send_expecting(204).await
     }
 
-    /// Returns the defaults of new clusters.
+    /// Returns the default settings of new clusters.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The transport that connects to a service itself.
+//! The transport over HTTP connections, which `reqwest` manages.
 
 use std::error::Error;
 use std::mem;
@@ -13,7 +13,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use super::body::Body;
 use super::transport::{BoxFuture, Failure, RequestLength, ResponseBody, Transport, TransportError, causes};
 
-/// Connections of one client. Clones share them.
+/// The connection pool of a client. Clones of the client share it.
 #[derive(Debug)]
 pub(super) struct Connections {
     pub(super) http: reqwest::Client,
@@ -41,7 +41,8 @@ impl Transport for Connections {
     }
 }
 
-/// Converts a response. The conversion of `reqwest` adds a cause without information to each error of the body.
+/// Converts a response. This replaces the conversion of `reqwest`, which wraps each body error in another error that
+/// adds no information.
 fn into_http(mut response: reqwest::Response) -> Response<ResponseBody> {
     let mut converted = Response::new(());
     *converted.status_mut() = response.status();
@@ -53,7 +54,7 @@ fn into_http(mut response: reqwest::Response) -> Response<ResponseBody> {
     converted.map(|()| UnsyncBoxBody::new(StreamBody::new(frames)))
 }
 
-/// Sorts an error of the HTTP client. The URL is removed, because it may contain a token.
+/// Classifies an error of the HTTP client. Removes the URL from it, because the URL may contain a token.
 fn sort(error: reqwest::Error) -> TransportError {
     let source = error.without_url();
     let failure = if source.is_builder() {

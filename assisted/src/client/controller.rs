@@ -1,4 +1,5 @@
-//! Operations that start, cancel and report the installation of a cluster. Controllers in clusters call the reports.
+//! Operations that start, cancel and report the installation of a cluster. The controller inside the cluster sends the
+//! reports.
 
 use super::{ApiClient, ClientError};
 use crate::cluster::{
@@ -70,7 +71,7 @@ impl ApiClient {
         self.post("reset cluster", &["clusters", &cluster.to_string(), "actions", "reset"]).read().await
     }
 
-    /// Reports the stage of a cluster whose hosts are installed.
+    /// Reports the finalizing stage of a cluster, after its hosts are installed.
     ///
     /// # Errors
     ///
@@ -123,7 +124,7 @@ impl ApiClient {
         self.get("list operators", &["clusters", &cluster.to_string(), "monitored-operators"]).read().await
     }
 
-    /// Reports the state of an operator.
+    /// Reports the state of an operator of the cluster.
     ///
     /// # Errors
     ///
@@ -152,7 +153,7 @@ impl ApiClient {
         self.put("report state of operator", &path).json(report).send_expecting(200).await
     }
 
-    /// Uploads the CA certificate of the ingress, in PEM format, for the kubeconfig.
+    /// Uploads the CA certificate of the cluster's ingress, in PEM format. The service adds it to the kubeconfig.
     ///
     /// # Errors
     ///
@@ -173,7 +174,8 @@ impl ApiClient {
         self.post("upload ingress certificate", &path).json(&pem).send_expecting(201).await
     }
 
-    /// Reports the result of an installation. The service decides from the states of hosts and operators.
+    /// Reports the result of an installation. The service ignores it: it derives the result from the states of hosts
+    /// and operators.
     ///
     /// # Errors
     ///

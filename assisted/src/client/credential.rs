@@ -1,4 +1,4 @@
-//! The headers that identify a client.
+//! Credentials of a client, and the headers that carry them.
 
 use http::{HeaderName, HeaderValue};
 
@@ -12,7 +12,7 @@ pub(super) fn agent_version_value(image: &str) -> Result<HeaderValue, ClientErro
     HeaderValue::from_str(image).map_err(|_| ClientError::Header { name: AGENT_VERSION })
 }
 
-/// A token, and the header that carries it.
+/// A token. The variant determines the header that carries it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientCredential {
@@ -22,12 +22,12 @@ pub enum ClientCredential {
     Authorization(Secret),
     /// Token of an agent, an installer or a controller: `X-Secret-Key: TOKEN`.
     Agent(Secret),
-    /// Token of a program that only watches an agent-based installation: `Watcher-Authorization: TOKEN`.
+    /// Token of a program with read-only access to an agent-based installation: `Watcher-Authorization: TOKEN`.
     Watcher(Secret),
 }
 
 impl ClientCredential {
-    /// The headers of all credentials. A request has one of them.
+    /// The headers that can carry a credential. A request has at most one of them.
     pub(super) const HEADERS: [&'static str; 3] = ["authorization", "x-secret-key", "watcher-authorization"];
 
     pub(super) fn header(&self) -> Result<(HeaderName, HeaderValue), ClientError> {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::body::BoxError;
 use super::transport::{Failure, TransportError};
 
-/// The kind of a [`ClientError`], for programs that react to it.
+/// The kind of a [`ClientError`]. Programs can match on it to choose their reaction.
 ///
 /// # Examples
 ///
@@ -28,7 +28,7 @@ use super::transport::{Failure, TransportError};
 pub enum ClientErrorKind {
     /// The client or the service refuses a value of the request: status 400 or 422, or an invalid URL, header or path.
     Invalid,
-    /// The service requires a credential, or does not accept the request's credential: status 401.
+    /// The service requires a credential, or rejects the credential of the request: status 401.
     Unauthorized,
     /// The credential does not allow the operation: status 403.
     Forbidden,
@@ -36,19 +36,20 @@ pub enum ClientErrorKind {
     NotFound,
     /// The state of the resource does not allow the operation: status 409 or 412.
     Conflict,
-    /// The request is too large for the service (status 413 or 414), or the response for the client.
+    /// The request is too large for the service (status 413 or 414), or the response is too large for the client.
     TooLarge,
     /// The client sends too many requests: status 429.
     RateLimited,
-    /// The service does not have the operation: status 405 or 501.
+    /// The service does not implement the operation: status 405 or 501.
     NotImplemented,
-    /// The service, or a proxy in front of it, cannot do the operation now: status 423, 425, 502, 503 or 507.
+    /// The service, or a proxy in front of it, temporarily cannot perform the operation: status 423, 425, 502, 503 or
+    /// 507.
     Unavailable,
     /// The service failed: status 500.
     Internal,
     /// The request took too long, in the client, or in the service or a proxy: status 408 or 504.
     Timeout,
-    /// There is no connection to the service.
+    /// The client cannot connect to the service.
     Connect,
     /// The connection failed during the request.
     Connection,
@@ -56,9 +57,9 @@ pub enum ClientErrorKind {
     Tls,
     /// The data to upload could not be read.
     Upload,
-    /// The HTTP client cannot be set up, or the request cannot be made.
+    /// The HTTP client or the request cannot be created.
     Setup,
-    /// The response is not a response of an Assisted Service: a redirect, another status, or another body.
+    /// The response does not come from an Assisted Service: a redirect, another status, or an invalid body.
     UnexpectedResponse,
 }
 
@@ -81,14 +82,14 @@ impl ClientErrorKind {
     }
 }
 
-/// An error of an operation.
+/// An error of an operation of [`ApiClient`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// The URL of the service is invalid.
     #[error("invalid URL of the service: {reason}")]
     Url {
-        /// The reason.
+        /// Description of the invalid part. Does not contain the URL, which may include a password.
         reason: String,
     },
     /// A value for a header contains characters that a header cannot have.
@@ -97,103 +98,103 @@ pub enum ClientError {
         /// Name of the header.
         name: &'static str,
     },
-    /// An argument cannot be a segment of a path.
+    /// An argument cannot be used as a path segment, because it is empty, `.` or `..`.
     #[error("cannot {operation}: {segment:?} cannot be part of a path")]
     PathSegment {
-        /// The operation.
+        /// Operation in the form of the message, such as `get cluster`.
         operation: &'static str,
-        /// The argument.
+        /// The rejected argument.
         segment: String,
     },
-    /// The HTTP client cannot be set up, or a request cannot be made.
+    /// The HTTP client or a request cannot be created.
     #[error("cannot set up the HTTP client")]
     Setup(#[source] BoxError),
     /// The service responded with an error.
     #[error("cannot {operation}: status {status}: {reason}")]
     Response {
-        /// The operation.
+        /// Operation in the form of the message, such as `get cluster`.
         operation: &'static str,
         /// Status of the response.
         status: u16,
-        /// The service's reason, from either body of errors; else the text of the response.
+        /// Reason from the error document of the service, or the text of the response if it has no such document.
         reason: String,
         /// The service's findings about static network configs.
         findings: Vec<Value>,
-        /// Time until a retry can succeed, if the service says so.
+        /// Time to wait before a retry, if the response has a `Retry-After` header.
         retry_after: Option<Duration>,
     },
-    /// The response has a 2xx status that this operation of the service never returns. Another server, such as the
-    /// login page of a network, may have sent it.
+    /// The response has a 2xx status that this operation of the service never returns. It may come from another server,
+    /// such as a captive portal.
     #[error("cannot {operation}: unexpected status {status}, expected {expected}")]
     UnexpectedStatus {
-        /// The operation.
+        /// Operation in the form of the message, such as `delete cluster`.
         operation: &'static str,
         /// Status of the response.
         status: u16,
-        /// Status of successful responses of this operation.
+        /// The only 2xx status that this operation of the service returns.
         expected: u16,
     },
-    /// The request could not be sent: no connection to the service.
+    /// The client could not connect to the service. It sent no request.
     #[error("cannot {operation}: no connection to the service")]
     Connect {
-        /// The operation.
+        /// Operation in the form of the message, such as `get cluster`.
         operation: &'static str,
-        /// The cause.
+        /// Error of the transport.
         source: BoxError,
     },
-    /// The request could not be sent: the server's certificate is not trusted, or client and server found no common TLS
-    /// settings.
+    /// The TLS handshake failed, so the client sent no request. The client does not trust the server's certificate, or
+    /// client and server have no TLS settings in common.
     #[error("cannot {operation}: TLS handshake failed")]
     Tls {
-        /// The operation.
+        /// Operation in the form of the message, such as `get cluster`.
         operation: &'static str,
-        /// The cause.
+        /// Error of the transport.
         source: BoxError,
     },
     /// The data to upload could not be read. The service received only a part of it.
     #[error("cannot {operation}: cannot read the data to upload")]
     Upload {
-        /// The operation.
+        /// Operation in the form of the message, such as `upload host logs`.
         operation: &'static str,
-        /// The cause.
+        /// Error of the body that the caller passed.
         source: BoxError,
     },
-    /// The time for the request and its response is over. The service may have done the operation.
+    /// The request timed out. The service may have performed the operation.
     #[error("cannot {operation}: request timed out")]
     Timeout {
-        /// The operation.
+        /// Operation in the form of the message, such as `get cluster`.
         operation: &'static str,
-        /// The cause.
+        /// Error of the transport.
         source: BoxError,
     },
-    /// The connection failed during the request or the response. The service may have done the operation.
+    /// The connection failed during the request or the response. The service may have performed the operation.
     #[error("cannot {operation}: connection failed")]
     Connection {
-        /// The operation.
+        /// Operation in the form of the message, such as `get cluster`.
         operation: &'static str,
-        /// The cause.
+        /// Error of the transport.
         source: BoxError,
     },
-    /// The response is too large.
+    /// The response is longer than the client accepts.
     #[error("cannot {operation}: response too large (limit {limit} bytes)")]
     TooLarge {
-        /// The operation.
+        /// Operation in the form of the message, such as `get cluster`.
         operation: &'static str,
-        /// The limit.
+        /// Maximum length of a response, in bytes.
         limit: usize,
     },
-    /// A host did not fulfil a condition in time.
+    /// The host did not meet the condition before the timeout.
     #[error("cannot wait for host: the condition is not met after {} s", timeout.as_secs_f64())]
     WaitTimeout {
-        /// The time.
+        /// The timeout that the caller passed.
         timeout: Duration,
-        /// The last error, if the service does not respond.
+        /// The last temporary error. `None` if the last completed request succeeded.
         source: Option<Box<Self>>,
     },
     /// The response is not JSON of the expected type.
     #[error("cannot {operation}: invalid response")]
     Decode {
-        /// The operation.
+        /// Operation in the form of the message, such as `get cluster`.
         operation: &'static str,
         /// The error of the JSON parser.
         source: serde_json::Error,
@@ -229,7 +230,7 @@ impl ClientError {
         }
     }
 
-    /// Returns the status of the service's response, if it responded with an error.
+    /// Returns the status of the service's error response, if the error is one.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         match self {
@@ -238,7 +239,7 @@ impl ClientError {
         }
     }
 
-    /// Returns the service's reason, if it responded with an error.
+    /// Returns the reason in the service's error response, if the error is one.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
@@ -247,7 +248,7 @@ impl ClientError {
         }
     }
 
-    /// Returns the service's findings about static network configs. Only Kindling sends them.
+    /// Returns the service's findings about static network configs. Only Kindling sends findings.
     #[must_use]
     pub fn findings(&self) -> &[Value] {
         match self {
@@ -256,7 +257,7 @@ impl ClientError {
         }
     }
 
-    /// Returns the time until a retry can succeed, if the service says so.
+    /// Returns the time to wait before a retry, if the response has a `Retry-After` header.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -265,11 +266,12 @@ impl ClientError {
         }
     }
 
-    /// Returns `true` if the same request can succeed later without a change: there was no connection or no response,
-    /// or the status is 408, 423, 425, 429, 500, 502, 503, 504 or 507. A failed TLS handshake needs a change.
+    /// Returns `true` if the same request can succeed later without a change. This is the case if no response arrived,
+    /// or if the status is 408, 423, 425, 429, 500, 502, 503, 504 or 507. A failed TLS handshake is not retryable.
     ///
-    /// Except after [`ClientError::Connect`], the service may have done the operation. A repeated POST then creates
-    /// another object. An agent whose registration is refused with 401, 403, 404 or 409 must not retry.
+    /// The service may have performed the operation, except after [`ClientError::Connect`]. A repeated POST then
+    /// creates another object. An agent must not retry a registration that the service refused with 401, 403, 404 or
+    /// 409.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {

@@ -18,30 +18,30 @@ pub enum EventOrder {
     Descending,
 }
 
-/// Selects events. A cluster takes precedence over hosts, and hosts over an infra-env.
+/// Restricts a list of events. `cluster_id` takes precedence over `host_ids`, and `host_ids` over `infra_env_id`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventFilter {
     /// Only events of this cluster.
     pub cluster_id: Option<ClusterId>,
     /// Only events of this infra-env.
     pub infra_env_id: Option<InfraEnvId>,
-    /// Only events of these hosts. Empty: of any host.
+    /// Only events of these hosts. If empty, events of all hosts.
     pub host_ids: Vec<HostId>,
-    /// The most events. `None`: 5000. -1: no limit.
+    /// Maximum number of events in the list. `None`: 5000. -1: no limit.
     pub limit: Option<i64>,
-    /// Number of events to skip.
+    /// Number of matching events to skip, for paging.
     pub offset: u64,
-    /// Order by time.
+    /// Order of the events by time.
     pub order: EventOrder,
-    /// Only these severities. Empty: all.
+    /// Only events of these severities. If empty, events of all severities.
     pub severities: Vec<Severity>,
-    /// Only these categories. Empty: only [`Category::User`].
+    /// Only events of these categories. If empty, only events of [`Category::User`].
     pub categories: Vec<Category>,
-    /// With a cluster: only events whose message contains this text, ignoring case.
+    /// Only events whose message contains this text, case-insensitively. Requires `cluster_id`.
     pub message: Option<String>,
-    /// With a cluster: also events of its deleted hosts.
+    /// Whether the list contains events of the cluster's deleted hosts. Requires `cluster_id`.
     pub deleted_hosts: bool,
-    /// With a cluster: also events about no host.
+    /// Whether the list contains events that belong to no host. Requires `cluster_id`.
     pub cluster_level: bool,
 }
 
@@ -82,20 +82,20 @@ impl EventFilter {
     }
 }
 
-/// Returns a parameter with values that are separated by commas, if there are any.
+/// Returns a query parameter with comma-separated values, or `None` if there are no values.
 fn list(name: &'static str, values: impl Iterator<Item = String>) -> Option<(&'static str, String)> {
     let values: Vec<_> = values.collect();
     (!values.is_empty()).then(|| (name, values.join(",")))
 }
 
-/// Events, and the numbers of all events that match the filter.
+/// A list of events, and the counts of all events that match the filter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventList {
-    /// The events.
+    /// The events within limit and offset, in the order of the filter.
     pub events: Vec<ListedEvent>,
-    /// Number of all matching events, before limit and offset. `None`: the service does not say.
+    /// Number of all matching events, regardless of limit and offset. `None` if the service does not return the count.
     pub count: Option<u64>,
-    /// Number of events of each severity, before the filter by severity. 0 unless the filter has a cluster.
+    /// Number of events of each severity, regardless of the filter by severity. 0 unless the filter has a cluster.
     pub by_severity: BTreeMap<Severity, u64>,
 }
 
@@ -131,7 +131,7 @@ impl ApiClient {
         Ok(EventList { events, count: count(&headers, "event-count"), by_severity })
     }
 
-    /// Reports an event. Agents and controllers call this.
+    /// Reports an event. Agents and controllers use this operation.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Operations of users on hosts.
+//! Operations on hosts for users.
 
 use std::ops::ControlFlow;
 
@@ -11,16 +11,16 @@ use crate::host::{
 };
 use crate::id::{ClusterId, HostId, InfraEnvId};
 
-/// Selects hosts of a cluster.
+/// Restricts a list of a cluster's hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostFilter {
     /// Only hosts with this role.
     pub role: Option<HostRole>,
     /// Only hosts with this status.
     pub status: Option<HostStatus>,
-    /// Whether the list contains inventory reports.
+    /// Whether each host contains its inventory report.
     pub with_inventory: bool,
-    /// Whether the list contains connectivity reports.
+    /// Whether each host contains its connectivity report.
     pub with_connectivity: bool,
 }
 
@@ -45,12 +45,12 @@ impl ApiClient {
         self.get("list hosts", &["infra-envs", &infra_env.to_string(), "hosts"]).read().await
     }
 
-    /// Passes each host of an infra-env to `visit`, until it breaks. Memory does not depend on the number of hosts. `T`
-    /// may have only the fields that the caller needs.
+    /// Passes each host of an infra-env to `visit` until it returns `Break`. Memory use does not depend on the number
+    /// of hosts. `T` may be a type with only the fields that the caller needs.
     ///
     /// # Errors
     ///
-    /// Returns an error if the request or its response fails. `visit` may have been called before.
+    /// Returns an error if the request or its response fails. `visit` may already have received some of the hosts.
     ///
     /// # Examples
     ///
@@ -136,7 +136,7 @@ impl ApiClient {
         self.get("get host", &["infra-envs", &infra_env.to_string(), "hosts", &host.to_string()]).read().await
     }
 
-    /// Changes a host.
+    /// Updates a host. Fields that are `None` stay unchanged.
     ///
     /// # Errors
     ///
@@ -187,7 +187,7 @@ impl ApiClient {
             .await
     }
 
-    /// Binds a host to a cluster. The host becomes part of it when its agent registers again.
+    /// Binds a host to a cluster. The host joins the cluster when its agent registers again.
     ///
     /// # Errors
     ///
@@ -239,7 +239,7 @@ impl ApiClient {
         self.post("unbind host", &path).read().await
     }
 
-    /// Starts the installation of a host that is added to an existing cluster.
+    /// Starts the installation of a host that joins an existing cluster.
     ///
     /// # Errors
     ///
@@ -260,7 +260,7 @@ impl ApiClient {
         self.post("install host", &path).read().await
     }
 
-    /// Sets the arguments of coreos-installer for a host.
+    /// Sets the coreos-installer arguments of a host.
     ///
     /// # Errors
     ///
@@ -287,7 +287,7 @@ impl ApiClient {
         self.patch("set installer arguments", &path).json(&InstallerArgsParams { args }).read().await
     }
 
-    /// Returns a host's Ignition override: the text of a config, or an empty text.
+    /// Returns the host's Ignition override as the text of a config. The text is empty if the host has none.
     ///
     /// # Errors
     ///
@@ -309,7 +309,7 @@ impl ApiClient {
         Ok(ignition.config)
     }
 
-    /// Sets a host's Ignition override. An empty text removes it.
+    /// Sets the host's Ignition override. An empty text removes the override.
     ///
     /// # Errors
     ///

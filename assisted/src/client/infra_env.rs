@@ -9,19 +9,19 @@ use super::{ApiClient, ClientError};
 use crate::id::{ClusterId, InfraEnvId};
 use crate::infra_env::{InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams, Preflight, PresignedUrl};
 
-/// A file of an infra-env for which the service makes a URL.
+/// A file of an infra-env that the service can return a URL for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InfraEnvFile {
-    /// The discovery config.
+    /// The discovery Ignition config.
     DiscoveryIgnition,
     /// The iPXE script that boots the discovery image.
     BootScript,
-    /// The iPXE script that boots the discovery image or the disk, depending on the state of the host.
+    /// The iPXE script that boots either the discovery image or the disk, depending on the state of the host.
     BootOrderScript,
 }
 
-/// The part of an infra-env that a search by name reads.
+/// The fields that a search by name needs.
 #[derive(Deserialize)]
 struct NamedInfraEnv {
     id: InfraEnvId,
@@ -56,7 +56,8 @@ impl ApiClient {
         self.register_infra_env_as(params).await
     }
 
-    /// Registers an infra-env. `T` is the type of the response, such as [`serde_json::Value`] to keep unknown fields.
+    /// Registers an infra-env. `T` is the type of the response. [`serde_json::Value`], for example, keeps unknown
+    /// fields.
     ///
     /// # Errors
     ///
@@ -80,7 +81,7 @@ impl ApiClient {
         self.post("register infra-env", &["infra-envs"]).json(params).read().await
     }
 
-    /// Lists infra-envs: all, or those of a cluster.
+    /// Lists all infra-envs, or only the infra-envs of one cluster.
     ///
     /// # Errors
     ///
@@ -100,12 +101,12 @@ impl ApiClient {
         self.get("list infra-envs", &["infra-envs"]).query(&query).read().await
     }
 
-    /// Passes each infra-env to `visit`, until it breaks. Memory does not depend on the number of infra-envs. `T` may
-    /// have only the fields that the caller needs.
+    /// Passes each infra-env to `visit` until it returns `Break`. Memory use does not depend on the number of
+    /// infra-envs. `T` may be a type with only the fields that the caller needs.
     ///
     /// # Errors
     ///
-    /// Returns an error if the request or its response fails. `visit` may have been called before.
+    /// Returns an error if the request or its response fails. `visit` may already have received some of the infra-envs.
     ///
     /// # Examples
     ///
@@ -131,7 +132,7 @@ impl ApiClient {
         self.get("list infra-envs", &["infra-envs"]).visit_items(visit).await
     }
 
-    /// Returns the ids of all infra-envs with a name. Names are not unique.
+    /// Returns the ids of all infra-envs with the given name. Names are not unique.
     ///
     /// # Errors
     ///
@@ -158,8 +159,8 @@ impl ApiClient {
         Ok(ids)
     }
 
-    /// Returns the findings about the static networks, the config and the URLs of an infra-env. Only Kindling has this
-    /// operation; other services respond with 404.
+    /// Returns findings about the static networks, the Ignition config and the URLs of an infra-env. Only Kindling has
+    /// this operation; other services respond with 404.
     ///
     /// # Errors
     ///
@@ -179,8 +180,8 @@ impl ApiClient {
         self.preflight_as(id).await
     }
 
-    /// Returns the findings of [`ApiClient::preflight`]. `T` is the type of the response, such as
-    /// [`serde_json::Value`] to keep unknown fields.
+    /// Returns the findings of [`ApiClient::preflight`]. `T` is the type of the response. [`serde_json::Value`], for
+    /// example, keeps unknown fields.
     ///
     /// # Errors
     ///
@@ -220,7 +221,7 @@ impl ApiClient {
         self.get_infra_env_as(id).await
     }
 
-    /// Returns an infra-env. `T` is the type of the response, such as [`serde_json::Value`] to keep unknown fields.
+    /// Returns an infra-env. `T` is the type of the response. [`serde_json::Value`], for example, keeps unknown fields.
     ///
     /// # Errors
     ///
@@ -240,7 +241,7 @@ impl ApiClient {
         self.get("get infra-env", &["infra-envs", &id.to_string()]).read().await
     }
 
-    /// Changes an infra-env.
+    /// Updates an infra-env. Fields that are `None` stay unchanged.
     ///
     /// # Errors
     ///
@@ -269,7 +270,7 @@ impl ApiClient {
         self.patch("update infra-env", &["infra-envs", &id.to_string()]).json(changes).read().await
     }
 
-    /// Deletes an infra-env. Its hosts must be deleted first.
+    /// Deletes an infra-env. The service refuses this while the infra-env has hosts.
     ///
     /// # Errors
     ///
@@ -310,7 +311,7 @@ impl ApiClient {
         self.get("get image URL", &path).read().await
     }
 
-    /// Returns the URL of a file.
+    /// Returns the URL of another file of an infra-env.
     ///
     /// # Errors
     ///
@@ -340,7 +341,7 @@ impl ApiClient {
         self.get("get file URL", &path).query(&query).read().await
     }
 
-    /// Replaces the key that signs the URLs of an infra-env. Earlier URLs become invalid.
+    /// Replaces the key that signs the URLs of an infra-env. URLs signed with the old key become invalid.
     ///
     /// # Errors
     ///

@@ -1,12 +1,12 @@
-//! The items of a JSON list, one at a time.
+//! A splitter that reads the items of a JSON list one at a time, so that a long list need not fit in memory.
 
-/// Splits a JSON list into its items while its bytes arrive. Only the bytes of one item are in memory.
+/// Splits a JSON list into items as its bytes arrive. Only the current item is in memory.
 ///
-/// It finds where items begin and end, and leaves their validation to the parser of items.
+/// The splitter finds only the boundaries between items. The caller parses and validates each item.
 #[derive(Debug, Default)]
 pub(super) struct ItemSplitter {
     item: Vec<u8>,
-    /// Open brackets and braces, without those in strings.
+    /// Nesting depth: open brackets and braces outside of strings.
     depth: usize,
     is_in_string: bool,
     is_escaped: bool,
@@ -15,7 +15,7 @@ pub(super) struct ItemSplitter {
 }
 
 impl ItemSplitter {
-    /// Reads bytes, and passes each complete item to `visit`. Returns the first error of `visit`.
+    /// Reads the next bytes, and passes each complete item to `visit`. Returns the first error of `visit`.
     pub(super) fn push<E>(
         &mut self,
         bytes: &[u8],
@@ -59,17 +59,17 @@ impl ItemSplitter {
         }
     }
 
-    /// Returns the bytes of the incomplete item.
+    /// Returns the number of buffered bytes of the incomplete item.
     pub(super) fn pending(&self) -> usize {
         self.item.len()
     }
 
-    /// Returns `true` if the first byte does not begin a list, as in an HTML page.
+    /// Returns `true` if the first byte is not `[`, for example because the response is an HTML page.
     pub(super) fn is_not_a_list(&self) -> bool {
         self.is_not_a_list
     }
 
-    /// Returns `true` if the list is complete.
+    /// Returns `true` if the list is closed.
     pub(super) fn is_complete(&self) -> bool {
         self.has_begun && self.depth == 0 && !self.is_in_string
     }
@@ -82,15 +82,15 @@ mod tests {
     use super::*;
 
     fn items(chunks: &[&[u8]]) -> (Vec<String>, bool) {
-        let (mut splitter, mut found) = (ItemSplitter::default(), Vec::new());
+        let (mut splitter, mut items) = (ItemSplitter::default(), Vec::new());
         for chunk in chunks {
             let all: Result<(), Infallible> = splitter.push(chunk, |item| {
-                found.push(String::from_utf8_lossy(item).trim().to_owned());
+                items.push(String::from_utf8_lossy(item).trim().to_owned());
                 Ok(())
             });
             assert!(all.is_ok());
         }
-        (found, splitter.is_complete())
+        (items, splitter.is_complete())
     }
 
     #[test]

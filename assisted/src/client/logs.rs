@@ -6,7 +6,7 @@ use super::multipart::FormUpload;
 use super::{ApiClient, ClientError};
 use crate::id::{ClusterId, HostId, InfraEnvId};
 
-/// An archive of logs to upload: a gzip-compressed tar file.
+/// A log archive to upload: a gzip-compressed tar file.
 #[derive(Debug)]
 pub struct LogsUpload {
     file_name: String,
@@ -15,12 +15,12 @@ pub struct LogsUpload {
 }
 
 impl LogsUpload {
-    /// Returns an upload of bytes, or of a stream, which [`Body::from_stream`] makes a body.
+    /// Returns an upload of bytes, or of a stream wrapped with [`Body::from_stream`].
     pub fn new(file_name: impl Into<String>, body: impl Into<Body>) -> Self {
         Self { file_name: file_name.into(), body: body.into(), length: None }
     }
 
-    /// Sets the length of a stream. Without one, the request is sent in chunks.
+    /// Sets the length of a stream. Without a length, the request uses chunked transfer encoding.
     #[must_use]
     pub fn with_length(self, bytes: u64) -> Self {
         Self { length: Some(bytes), ..self }
@@ -28,7 +28,7 @@ impl LogsUpload {
 }
 
 impl ApiClient {
-    /// Uploads the logs of a host, as a stream.
+    /// Uploads the logs of a host as a stream.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl ApiClient {
         self.upload("upload host logs", cluster, logs).query(&query).send_expecting(204).await
     }
 
-    /// Uploads the logs of a cluster's controller, as a stream.
+    /// Uploads the logs of a cluster's controller as a stream.
     ///
     /// # Errors
     ///

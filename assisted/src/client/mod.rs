@@ -1,11 +1,11 @@
-//! An async client of the API.
+//! An async client of the Assisted Installer API.
 //!
-//! [`ApiClient`] has one method for each operation. A method makes one request: it does not retry, follow redirects or
-//! cache. [`ClientError::kind`] says what went wrong, and [`ClientError::is_retryable`] whether a retry can help.
-//! [`ApiClient::watch_hosts`] and [`ApiClient::wait_for_host`] make many requests, and retry.
+//! [`ApiClient`] has one method for each operation. Each method sends one request: it does not retry, follow redirects
+//! or cache. [`ClientError::kind`] classifies an error, and [`ClientError::is_retryable`] returns `true` if a retry can
+//! help. Only [`ApiClient::watch_hosts`] and [`ApiClient::wait_for_host`] send many requests and retry.
 //!
-//! A client sends its requests over any `tower` service, such as the router of a service in the same process: see
-//! [`ApiClient::over`]. With the feature `reqwest`, it also connects to a service itself.
+//! A client sends its requests to any `tower` service, such as the router of a service in the same process: see
+//! [`ApiClient::over`]. With the feature `reqwest`, the client can also connect to a service over the network.
 #![cfg_attr(
     feature = "reqwest",
     doc = r#"
@@ -75,36 +75,37 @@ use call::Call;
 use credential::{AGENT_VERSION, agent_version_value};
 use transport::{ServiceTransport, Transport};
 
-/// The most bytes of a JSON response. A host's reports may be megabytes, and a list may have hundreds of hosts.
+/// Default maximum length of a JSON response, in bytes. One host's reports may take megabytes, and a list may have
+/// hundreds of hosts.
 const MAX_RESPONSE: usize = 256 << 20;
 
 /// A client of one service.
 ///
-/// Clones share the connections.
+/// Clones share their connections.
 #[derive(Clone, Debug)]
 pub struct ApiClient {
     transport: Arc<dyn Transport>,
     base: BaseUrl,
-    /// The credential, the agent version, and the host of a service in this process.
+    /// Headers of each request: the credential, the agent version, and `Host` if the service is in this process.
     headers: HeaderMap,
-    /// The most bytes of a JSON response.
+    /// Maximum length of a JSON response, in bytes.
     max_response: usize,
 }
 
 impl ApiClient {
-    /// Path of the API, below the URL of the service.
+    /// The path of the API, relative to the URL of the service.
     pub const PATH: &'static str = base::API_PATH;
 
-    /// Returns a client that sends its requests to a `tower` service instead of a connection: the router of a service in
-    /// the same process, or an HTTP client of the program.
+    /// Returns a client that passes its requests to a `tower` service: the router of a service in the same process, or
+    /// another HTTP client.
     ///
-    /// With a `url`, requests have absolute URLs and the header `Host`. Without one, their URLs are paths, and the service
-    /// sees no host.
+    /// With a `url`, requests have absolute URLs and the header `Host`. Without a `url`, request URLs are paths, and
+    /// requests have no `Host`.
     ///
-    /// The service must not follow redirects. Timeouts are the service's: the client waits for as long as the service
-    /// takes. An error of the service with an [`std::io::Error`] among its causes is sorted by its kind: a timeout is
-    /// [`ClientError::Timeout`], a refused connection is [`ClientError::Connect`]. Everything else is
-    /// [`ClientError::Connection`].
+    /// The service must not follow redirects. The client has no timeout: it waits until the service responds. If an
+    /// error of the service has an [`std::io::Error`] among its causes, its kind determines the [`ClientError`]: a
+    /// timeout becomes [`ClientError::Timeout`], a refused connection becomes [`ClientError::Connect`]. All other
+    /// errors become [`ClientError::Connection`].
     ///
     /// # Errors
     ///
@@ -146,7 +147,7 @@ impl ApiClient {
         Self { transport, base, headers: HeaderMap::new(), max_response: MAX_RESPONSE }
     }
 
-    /// Returns a client with another credential. The client shares the connections.
+    /// Returns a client with another credential. Both clients share their connections.
     ///
     /// # Errors
     ///
@@ -174,16 +175,16 @@ impl ApiClient {
         Ok(Self { headers, ..self.clone() })
     }
 
-    /// Returns a client with another maximum length of a response, in bytes. A longer response is an error. The default is
-    /// 256 MiB. The client shares the connections.
+    /// Returns a client with another maximum length of a response, in bytes. A longer response is an error. The default
+    /// is 256 MiB. Both clients share their connections.
     #[must_use]
     pub fn with_max_response(&self, bytes: usize) -> Self {
         Self { max_response: bytes, ..self.clone() }
     }
 
-    /// Returns a client that sends another agent version: the container image of the agent, which agents send with each
-    /// request. The service compares the text with its own setting, and asks an agent with another text to upgrade. The
-    /// client shares the connections.
+    /// Returns a client with another agent version: the reference of the agent's container image. Agents send it with
+    /// each request. If it differs from the service's setting, the service asks the agent to upgrade. Both clients
+    /// share their connections.
     ///
     /// # Errors
     ///
@@ -204,9 +205,9 @@ impl ApiClient {
         Ok(Self { headers, ..self.clone() })
     }
 
-    /// Prepares a request. Error messages use `operation`: "cannot {operation}: ...".
+    /// Prepares a request. `operation` completes the error message "cannot {operation}: ...".
     fn call(&self, method: Method, operation: &'static str, path: &[&str]) -> Call<'_> {
-        // Servers resolve dots: the request would be about another resource.
+        // Servers normalize dot segments, so the request would reach another resource.
         let request = match path.iter().find(|segment| matches!(**segment, "" | "." | "..")) {
             Some(segment) => Err(ClientError::PathSegment { operation, segment: (*segment).to_owned() }),
             None => self.request(method, path).map_err(|error| ClientError::Setup(error.into())),

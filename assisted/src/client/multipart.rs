@@ -1,4 +1,4 @@
-//! Forms with a file (RFC 7578).
+//! Multipart forms with one file (RFC 7578), which log uploads send.
 
 use std::error::Error;
 use std::fmt;
@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::body::{Body, BoxError};
 
-/// A form with one file.
+/// A multipart form with one file, sent as a stream.
 #[derive(Debug)]
 pub(super) struct FormUpload {
     pub(super) content_type: String,
@@ -21,7 +21,8 @@ pub(super) struct FormUpload {
 }
 
 impl FormUpload {
-    /// Returns a form with a file of the given length. Without a length, it is the length of the data, if known.
+    /// Returns a form with a file of the given length. If `length` is `None`, uses the exact size of `data` if it has
+    /// one.
     pub(super) fn new(field: &str, file_name: &str, (data, length): (Body, Option<u64>)) -> Self {
         let boundary = Uuid::new_v4().simple().to_string();
         let head = format!(
@@ -43,12 +44,12 @@ impl FormUpload {
     }
 }
 
-/// Escapes a file name as browsers do.
+/// Escapes a file name in the way browsers do.
 fn quoted(name: &str) -> String {
     name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// The error of the data to upload, once it occurred.
+/// A shared slot for the error of the data to upload. The body sets it when reading the data fails.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UploadFailure(Arc<OnceLock<SharedError>>);
 
@@ -58,7 +59,7 @@ impl UploadFailure {
     }
 }
 
-/// An error for the transport and for the caller.
+/// A clonable error: the transport and the caller both receive it.
 #[derive(Clone, Debug)]
 struct SharedError(Arc<BoxError>);
 
@@ -74,18 +75,18 @@ impl Error for SharedError {
     }
 }
 
-/// The bytes of a form.
+/// The body of a form: the head, the file's data, and the final boundary.
 struct FormBody {
     head: Option<Bytes>,
     data: Option<Body>,
-    /// Length of the rest of the data.
+    /// Number of file bytes still to send, if the length is set.
     data_left: Option<u64>,
     end: Option<Bytes>,
     failure: UploadFailure,
 }
 
 impl FormBody {
-    /// Subtracts bytes of the data from its length.
+    /// Subtracts sent bytes from `data_left`. Fails if the data is longer than its announced length.
     fn count(&mut self, bytes: &Bytes) -> Result<(), SharedError> {
         let Some(left) = self.data_left else { return Ok(()) };
         let length = u64::try_from(bytes.len()).ok();
@@ -100,7 +101,7 @@ impl FormBody {
 
     fn fail(&mut self, error: BoxError) -> SharedError {
         let shared = SharedError(Arc::new(error));
-        // The first error is the cause of others.
+        // Keep the first error: later errors are its consequences.
         self.failure.0.get_or_init(|| shared.clone());
         (self.data, self.end) = (None, None);
         shared

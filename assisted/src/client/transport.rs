@@ -1,4 +1,4 @@
-//! How requests reach a service: through any `tower` service, or through the connections of `connection`.
+//! How requests reach a service: as calls of a `tower` service, or over HTTP connections (`connection`).
 
 use std::any::type_name;
 use std::error::Error;
@@ -21,12 +21,11 @@ use super::body::{Body, BoxError};
 
 pub(super) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// The body of a response.
 pub(super) type ResponseBody = UnsyncBoxBody<Bytes, TransportError>;
 
-/// A way to send requests. It does not follow redirects, and does not retry.
+/// Sends requests. Implementations do not follow redirects and do not retry.
 pub(super) trait Transport: fmt::Debug + Send + Sync {
-    /// Sends a request, and returns the response as soon as its headers are known.
+    /// Sends a request, and returns the response when its headers have arrived.
     fn send(
         &self,
         request: Request<Body>,
@@ -34,23 +33,23 @@ pub(super) trait Transport: fmt::Debug + Send + Sync {
     ) -> BoxFuture<Result<Response<ResponseBody>, TransportError>>;
 }
 
-/// Expected length of a request, which decides its timeout.
+/// Kind of a request by its expected duration. Uploads have a longer timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestLength {
-    /// No body, or a JSON document.
+    /// A request without a body, or with a JSON document.
     Short,
     /// An upload of logs.
     Upload,
 }
 
-/// An error of a request that has no complete response.
+/// An error of a request without a complete response.
 #[derive(Debug)]
 pub(super) struct TransportError {
     pub(super) failure: Failure,
     pub(super) source: BoxError,
 }
 
-/// The step that failed.
+/// The step at which a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(feature = "reqwest"), allow(dead_code, reason = "services do not report all failures"))]
 pub(super) enum Failure {
@@ -62,13 +61,13 @@ pub(super) enum Failure {
 }
 
 impl TransportError {
-    /// Sorts an error of a service, by the I/O errors among its causes.
+    /// Classifies an error of a service by the I/O errors among its causes.
     fn from_service(source: BoxError) -> Self {
         let failure = causes(&*source).find_map(|cause| io_failure(cause.downcast_ref()?));
         Self { failure: failure.unwrap_or(Failure::Connection), source }
     }
 
-    /// Sorts an error of the body of a response. The service received the request, whatever the cause.
+    /// Classifies an error of a response body. It is never `Connect`, because the service already received the request.
     fn from_body(source: BoxError) -> Self {
         match Self::from_service(source) {
             Self { failure: Failure::Connect, source } => Self { failure: Failure::Connection, source },
@@ -89,13 +88,13 @@ fn io_failure(error: &io::Error) -> Option<Failure> {
     }
 }
 
-/// Returns an error and its causes.
+/// Returns the error and its chain of causes.
 pub(super) fn causes<'a>(
     error: &'a (dyn Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     successors(Some(error), |cause: &&'a (dyn Error + 'static)| {
         let cause: &'a (dyn Error + 'static) = *cause;
-        // The source of an I/O error is not the error that it wraps, but that one's source.
+        // `source` of an I/O error skips the wrapped error and returns the source of that error. Use the wrapped error.
         match cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
             Some(wrapped) => Some(wrapped as _),
             None => cause.source(),
@@ -103,7 +102,8 @@ pub(super) fn causes<'a>(
     })
 }
 
-/// A transport over a service. The mutex makes it `Sync`; each request uses its own clone.
+/// A transport that calls a `tower` service. The mutex makes the type `Sync`; each request calls its own clone of the
+/// service.
 pub(super) struct ServiceTransport<S>(Mutex<S>);
 
 impl<S> ServiceTransport<S> {
@@ -137,7 +137,7 @@ where
     }
 }
 
-/// Adds the header that an HTTP connection would add.
+/// Adds `Content-Length`, as an HTTP connection would.
 fn add_length(request: &mut Request<Body>) {
     if let Some(bytes) = request.body().size_hint().exact().filter(|bytes| *bytes > 0) {
         request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(bytes));

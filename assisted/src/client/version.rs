@@ -8,17 +8,17 @@ use crate::version::{
     ComponentVersions, ListedOsImage, OpenshiftVersion, OsImageParams, SupportedArchitectures,
 };
 
-/// Selects OpenShift versions.
+/// Restricts a list of OpenShift versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VersionFilter {
-    /// Only versions that contain this text.
+    /// Only versions that contain this text, such as `4.18`.
     pub version: Option<String>,
-    /// Only the newest release of each minor version.
+    /// Only the latest release of each minor version.
     pub only_latest: bool,
 }
 
 impl ApiClient {
-    /// Lists the OpenShift versions of new clusters, by name.
+    /// Lists the OpenShift versions that clusters can be created with, by version.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl ApiClient {
         self.get("list OpenShift versions", &["openshift-versions"]).query(&query).read().await
     }
 
-    /// Returns the versions of the components of an installation.
+    /// Returns the versions of the components that take part in an installation, such as the agent.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl ApiClient {
         self.post("add base image", &["os-images"]).json(params).read().await
     }
 
-    /// Removes a base image that was added. Only Kindling has this operation.
+    /// Removes a base image that an API client added. Only Kindling has this operation.
     ///
     /// # Errors
     ///

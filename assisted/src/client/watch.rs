@@ -1,6 +1,6 @@
-//! Changes of hosts over time.
+//! Changes of hosts over time, found by polling.
 //!
-//! The API has no notifications, so a watch lists the hosts again and again, and compares.
+//! The API has no notifications, so a watch lists the hosts at intervals and compares each list with the previous one.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -19,17 +19,18 @@ use super::{ApiClient, ClientError};
 use crate::host::Host;
 use crate::id::{HostId, InfraEnvId};
 
-/// Time between two requests. Agents check in once a minute, or more often when the service has steps for them.
+/// Default time between two requests. Agents check in once a minute, or more often while the service has steps for
+/// them.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// Minimum time before the first retry.
+/// Minimum initial pause before a retry.
 const MIN_BACKOFF: Duration = Duration::from_secs(1);
-/// Maximum time before a retry.
+/// Default maximum pause before a retry.
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
 type Changes = dyn Stream<Item = Result<HostChange, ClientError>> + Send;
 type Sleep = dyn Fn(Duration) -> BoxFuture<()> + Send + Sync;
 
-/// The settings of a watch or a wait.
+/// Settings of [`ApiClient::watch_hosts`] and [`ApiClient::wait_for_host`].
 ///
 /// With the feature `reqwest`, the default is `WatchOptions::new(tokio::time::sleep)`.
 #[derive(Clone)]
@@ -41,7 +42,7 @@ pub struct WatchOptions {
 }
 
 impl WatchOptions {
-    /// Returns the default settings. `sleep` is a function of the program's async runtime that waits for a time.
+    /// Returns the default settings. `sleep` is the sleep function of the program's async runtime.
     ///
     /// # Examples
     ///
@@ -65,14 +66,14 @@ impl WatchOptions {
         Self { interval, ..self }
     }
 
-    /// Sets the maximum time before a retry after a temporary error. The time begins with the interval, or with 1 second
-    /// if that is longer, and doubles with each error. If the service names a later time for a retry, the client waits
-    /// until then. Default: 1 minute.
+    /// Sets the maximum pause before a retry after a temporary error. The first pause is as long as the interval, but
+    /// at least 1 second. Each further error doubles it. If the service requests a longer pause with `Retry-After`, the
+    /// client uses that. Default: 1 minute.
     pub fn max_backoff(self, max_backoff: Duration) -> Self {
         Self { max_backoff, ..self }
     }
 
-    /// Returns the time before a retry, and counts the failure.
+    /// Returns the pause before the next retry, and increments `failures`.
     fn backoff(&self, failures: &mut u32, error: &ClientError) -> Duration {
         let first = self.interval.max(MIN_BACKOFF);
         let doubled = 2_u32.checked_pow(*failures).and_then(|factor| first.checked_mul(factor));
@@ -98,19 +99,19 @@ impl fmt::Debug for WatchOptions {
     }
 }
 
-/// A change of the hosts of an infra-env.
+/// A change to the hosts of an infra-env.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostChange {
-    /// A new host, or a host that existed when the watch began.
+    /// A new host, or a host that existed before the watch started.
     Added(Arc<Host>),
-    /// A host that differs from its last state. The times of check-ins and updates alone are not a change.
+    /// A host that changed. Changes to only its check-in and update times are not reported.
     Changed(Arc<Host>),
-    /// The last state of a host that does not exist any longer.
+    /// The last state of a deleted host.
     Removed(Arc<Host>),
 }
 
 impl HostChange {
-    /// Returns the host: its new state, or the last state of a removed host.
+    /// Returns the new state of the host, or the last state of a deleted host.
     #[must_use]
     pub fn host(&self) -> &Host {
         match self {
@@ -119,19 +120,18 @@ impl HostChange {
     }
 }
 
-/// The changes of the hosts of an infra-env, as a stream that ends after an error. [`ApiClient::watch_hosts`] returns
-/// it.
-// The mutex makes it `Sync`. It is never locked.
+/// A stream of changes to the hosts of an infra-env, returned by [`ApiClient::watch_hosts`]. It ends after an error.
+// The mutex makes the type `Sync`. It is never locked.
 pub struct HostWatch(Mutex<Pin<Box<Changes>>>);
 
 impl HostWatch {
-    /// Waits for the next change. Returns `None` after an error.
+    /// Waits for the next change. Returns `None` after the stream has returned an error.
     ///
-    /// A call may be cancelled; the next call continues.
+    /// This method is cancel-safe: the next call continues where the cancelled call stopped.
     ///
     /// # Errors
     ///
-    /// Returns an error if the list of hosts cannot be read, and a retry cannot help.
+    /// Returns an error if the hosts cannot be listed and a retry cannot help.
     pub async fn next(&mut self) -> Option<Result<HostChange, ClientError>> {
         StreamExt::next(self).await
     }
@@ -153,12 +153,13 @@ impl fmt::Debug for HostWatch {
 }
 
 impl ApiClient {
-    /// Watches the hosts of an infra-env: returns a stream of their changes. First, each existing host is added.
+    /// Returns a stream of changes to the hosts of an infra-env. The stream starts with an addition for each existing
+    /// host.
     ///
-    /// The client lists the hosts once in each interval of the options, so it does not see a change that is undone in
-    /// between. The watch keeps the last state of each host in memory. After an error for which
-    /// [`ClientError::is_retryable`] returns `true`, the client reads the list again, after growing pauses; the error is
-    /// not part of the stream. Any other error ends the stream.
+    /// The client lists the hosts once per interval, so it misses changes that are undone within an interval. The
+    /// watch keeps the last state of each host in memory. After an error for which [`ClientError::is_retryable`]
+    /// returns `true`, the client retries after a growing pause, and the stream does not return the error. Any other
+    /// error ends the stream.
     ///
     /// # Examples
     ///
@@ -192,13 +193,13 @@ impl ApiClient {
         HostWatch(Mutex::new(Box::pin(stream::unfold(watcher, Watcher::next).fuse())))
     }
 
-    /// Waits until a host fulfils a condition, and returns the host. A temporary error is retried as in
+    /// Waits until a host meets a condition, and returns the host. Retries temporary errors like
     /// [`ApiClient::watch_hosts`].
     ///
     /// # Errors
     ///
-    /// Returns [`ClientError::WaitTimeout`] if the host does not fulfil the condition within `timeout`. Returns another
-    /// error if the host cannot be read and a retry cannot help, for example because it does not exist.
+    /// Returns [`ClientError::WaitTimeout`] if the host does not meet the condition within `timeout`. Returns another
+    /// error if the host cannot be read and a retry cannot help, for example because the host does not exist.
     ///
     /// # Examples
     ///
@@ -263,10 +264,10 @@ struct Watcher {
     infra_env: InfraEnvId,
     options: WatchOptions,
     hosts: BTreeMap<HostId, Arc<Host>>,
-    /// Changes that the caller has not received yet.
+    /// Changes to return before the next list.
     changes: VecDeque<HostChange>,
     failures: u32,
-    /// Time before the next list, or `None` after an error.
+    /// Time to wait before the next list. `None` after an error that ends the stream.
     pause: Option<Duration>,
 }
 
@@ -317,7 +318,7 @@ impl Watcher {
     }
 }
 
-/// Returns `true` if only the times of check-ins and updates differ.
+/// Returns `true` if the states are equal except for the check-in and update times.
 fn is_same(old: &Host, new: &Host) -> bool {
     let Host { checked_in_at, timestamp, updated_at, .. } = *old;
     *old == *new || *old == Host { checked_in_at, timestamp, updated_at, ..new.clone() }

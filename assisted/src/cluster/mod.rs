@@ -1,4 +1,4 @@
-//! Clusters: the resource, its parts, and the bodies of requests.
+//! The cluster resource, its parts, and the request bodies of its operations.
 
 mod monitored;
 mod params;
@@ -29,7 +29,7 @@ use crate::subnet::Subnet;
 use crate::time::{Micros, Millis};
 use crate::wire::{is_default, null_as_default};
 
-/// A cluster.
+/// A cluster, as the service returns it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = cluster))]
 pub struct Cluster {
@@ -135,7 +135,7 @@ pub struct Cluster {
     /// Number of hosts that are ready to be installed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ready_host_count: i64,
-    /// Number of hosts that are enabled for installation.
+    /// Number of hosts enabled for installation.
     #[serde(default, skip_serializing_if = "is_default")]
     pub enabled_host_count: i64,
     /// Number of hosts.
@@ -154,7 +154,7 @@ pub struct Cluster {
     /// Proxy for `https:` URLs.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub https_proxy: String,
-    /// Hosts and networks that are reached without a proxy, separated by commas.
+    /// Hosts and networks to reach without a proxy, separated by commas.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub no_proxy: String,
     /// Additional time servers, separated by commas.
@@ -230,7 +230,7 @@ pub struct Cluster {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[cfg_attr(feature = "openapi", schema(required = true))]
     pub validations_info: String,
-    /// Largest sets of hosts that reach each other, as JSON in a string.
+    /// For each network, the largest group of hosts that can all reach each other, as JSON in a string.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[cfg_attr(feature = "openapi", schema(ignore))]
     pub connectivity_majority_groups: String,

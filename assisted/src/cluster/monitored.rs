@@ -1,4 +1,4 @@
-//! Operators of a cluster, and what the controller in the cluster reports about them.
+//! Operators of a cluster, and the reports of the controller in the cluster about them.
 
 use std::borrow::Cow;
 
@@ -80,7 +80,8 @@ pub struct MonitoredOperator {
     pub source_bundles: Vec<String>,
 }
 
-/// State of an operator, as the controller in the cluster reports it. Empty texts leave the stored ones unchanged.
+/// State of an operator, as the controller in the cluster reports it. An empty version or reason leaves the stored text
+/// unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OperatorReport {
@@ -98,7 +99,7 @@ pub struct OperatorReport {
 }
 
 impl OperatorReport {
-    /// Returns the state of an operator without its version and the reason.
+    /// Returns the report of a state, without version and reason.
     ///
     /// # Examples
     ///
@@ -113,16 +114,16 @@ impl OperatorReport {
     }
 }
 
-/// Result of an installation, as the controller in the cluster reports it. The service does not depend on it.
+/// Result of an installation, as the controller in the cluster reports it. The service ignores it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CompletionParams {
     /// Whether the installation succeeded.
     pub is_success: bool,
-    /// Reason for a failure.
+    /// Reason for a failure. Empty after a success.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error_info: String,
-    /// More data. `CLUSTER_OPERATORS_REPORT` has reports about operators.
+    /// Additional data. The key `CLUSTER_OPERATORS_REPORT` contains reports about operators.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub data: Map<String, Value>,
 }

@@ -1,4 +1,4 @@
-//! The bodies of requests about clusters.
+//! The request bodies of the operations on clusters.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -112,7 +112,7 @@ pub struct ClusterCreateParams {
     /// Proxy for `https:` URLs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub https_proxy: Option<String>,
-    /// Hosts and networks that are reached without a proxy, separated by commas.
+    /// Hosts and networks to reach without a proxy, separated by commas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_proxy: Option<String>,
     /// Additional time servers, separated by commas.
@@ -249,7 +249,7 @@ pub struct ClusterUpdateParams {
     /// Proxy for `https:` URLs. Empty: removes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub https_proxy: Option<String>,
-    /// Hosts and networks that are reached without a proxy, separated by commas. Empty: removes all.
+    /// Hosts and networks to reach without a proxy, separated by commas. Empty: removes all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_proxy: Option<String>,
     /// Additional time servers, separated by commas. Empty: removes all.
@@ -276,7 +276,7 @@ pub struct ClusterImportParams {
     pub openshift_version: Option<String>,
 }
 
-/// Parameters of a cluster that is installed without a connection to this service.
+/// Parameters of a cluster whose installation needs no connection to this service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = disconnected_cluster_create_params))]
@@ -290,7 +290,7 @@ pub struct DisconnectedClusterParams {
 }
 
 impl ClusterCreateParams {
-    /// Returns the parameters of a cluster for which the service chooses everything else.
+    /// Returns parameters with these required values. The service chooses everything else.
     ///
     /// # Examples
     ///

@@ -1,7 +1,7 @@
-//! The parts of clusters that requests and responses share.
+//! Parts of a cluster that occur in requests and in responses.
 //!
-//! Their enums are extensible, because one unknown value must not make a list of clusters unreadable. A service must
-//! refuse such values in requests.
+//! The enums of these parts are extensible, so that a client can read a list of clusters even if one cluster has an
+//! unknown value. A service must refuse unknown values in requests.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ pub enum ClusterKind {
     Cluster,
     /// An existing cluster to which hosts are added.
     AddHostsCluster,
-    /// A cluster that is installed without a connection to this service.
+    /// A cluster whose installation needs no connection to this service.
     DisconnectedCluster,
 }
 
@@ -49,7 +49,7 @@ string_enum! {
         AddingHosts = "adding-hosts",
         /// The installation was cancelled.
         Cancelled = "cancelled",
-        /// A user must act before its installation continues.
+        /// A user must act before a host's installation continues.
         InstallingPendingUserAction = "installing-pending-user-action",
         /// This service does not monitor the cluster.
         Unmonitored = "unmonitored",

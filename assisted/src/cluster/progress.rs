@@ -58,23 +58,23 @@ pub struct ClusterProgress {
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "openapi", schema(ignore))]
     pub preparing_for_installation_stage_percentage: i64,
-    /// Progress of the installation of the hosts, in percent.
+    /// Progress of the host installations, in percent.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "openapi", schema(ignore))]
     pub installing_stage_percentage: i64,
-    /// Progress after the installation of the hosts, in percent.
+    /// Progress of the stages after the host installations, in percent.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "openapi", schema(ignore))]
     pub finalizing_stage_percentage: i64,
-    /// Current stage, after the hosts are installed.
+    /// Current finalizing stage. Absent until the hosts are installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(ignore))]
     pub finalizing_stage: Option<Extensible<FinalizingStage>>,
-    /// Time when that stage started.
+    /// Time when the current finalizing stage started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(ignore))]
     pub finalizing_stage_started_at: Option<Millis>,
-    /// Whether that stage has timed out.
+    /// Whether the current finalizing stage has timed out.
     #[serde(default, skip_serializing_if = "is_default")]
     #[cfg_attr(feature = "openapi", schema(ignore))]
     pub finalizing_stage_timed_out: bool,
@@ -84,7 +84,7 @@ pub struct ClusterProgress {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = last_installation_preparation))]
 pub struct LastInstallationPreparation {
-    /// The result.
+    /// Result of the last attempt, or `not_started`.
     #[serde(default)]
     #[cfg_attr(feature = "openapi", schema(required = true, schema_with = schema::not_started))]
     pub status: Extensible<PreparationStatus>,
@@ -94,7 +94,7 @@ pub struct LastInstallationPreparation {
     pub reason: String,
 }
 
-/// Progress of a cluster's installation, as the controller in the cluster reports it.
+/// A finalizing stage, as the controller in the cluster reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterProgressParams {

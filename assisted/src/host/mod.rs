@@ -1,4 +1,4 @@
-//! Hosts: the resource, its parts, and the bodies of requests.
+//! The host resource, its parts, and the request bodies of its operations.
 
 mod params;
 mod registration;
@@ -128,10 +128,10 @@ pub struct Host {
     /// Device path of the installation disk.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub installation_disk_path: String,
-    /// Ids of the disks that are formatted, separated by commas.
+    /// Ids of the disks to format, separated by commas.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub disks_to_be_formatted: String,
-    /// Ids of the disks that are not formatted, separated by commas.
+    /// Ids of the disks not to format, separated by commas.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub skip_formatting_disks: String,
     /// Arguments of coreos-installer: a list, as JSON in a string.
@@ -226,7 +226,7 @@ pub struct HostProgress {
 }
 
 impl Host {
-    /// Parses the inventory report. Returns `None` if the host has sent none.
+    /// Parses the inventory report. Returns `None` if the host has not sent an inventory report.
     ///
     /// # Errors
     ///
@@ -235,7 +235,7 @@ impl Host {
         parsed(&self.inventory)
     }
 
-    /// Parses the connectivity report. Returns `None` if the host has sent none.
+    /// Parses the connectivity report. Returns `None` if the host has not sent a connectivity report.
     ///
     /// # Errors
     ///
@@ -244,7 +244,7 @@ impl Host {
         parsed(&self.connectivity)
     }
 
-    /// Parses the results of disk speed checks, by device path.
+    /// Parses the results of the disk speed checks. Keys are device paths.
     ///
     /// # Errors
     ///
@@ -253,7 +253,7 @@ impl Host {
         parsed(&self.disks_info).map(Option::unwrap_or_default)
     }
 
-    /// Parses the availability of container images, by image.
+    /// Parses the availability of container images. Keys are image references.
     ///
     /// # Errors
     ///
@@ -262,7 +262,7 @@ impl Host {
         parsed(&self.images_status).map(Option::unwrap_or_default)
     }
 
-    /// Parses the results of validations, by category.
+    /// Parses the results of the validations. Keys are categories.
     ///
     /// # Errors
     ///
@@ -272,7 +272,7 @@ impl Host {
     }
 }
 
-/// Parses JSON in a string. An empty string is an absent value.
+/// Parses JSON in a string. An empty string counts as absent.
 fn parsed<'a, T: Deserialize<'a>>(text: &'a str) -> Result<Option<T>, serde_json::Error> {
     if text.is_empty() { Ok(None) } else { serde_json::from_str(text).map(Some) }
 }

@@ -1,4 +1,4 @@
-//! The bodies of requests about hosts.
+//! The request bodies of the operations on hosts.
 
 use std::fmt;
 
@@ -188,7 +188,7 @@ pub struct HostIgnition {
     pub config: String,
 }
 
-/// Shows only the length of the config, which may contain passwords and keys.
+/// Redacts the config, which may contain passwords and keys. Shows only its length.
 impl fmt::Debug for HostIgnition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HostIgnition").field("config", &Redacted(&self.config)).finish()
@@ -218,25 +218,25 @@ pub struct LogsProgressParams {
     pub logs_state: LogsState,
 }
 
-/// Shows only the length of the config, which may contain passwords and keys.
+/// Redacts the config, which may contain passwords and keys. Shows only its length.
 impl fmt::Debug for HostIgnitionParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HostIgnitionParams").field("config", &Redacted(&self.config)).finish()
     }
 }
 
-// The arguments of a step contain it as well.
+// Arguments of a step also contain headers, and agents must ignore keys that newer services add.
 lenient!(Header);
 
 impl HostProgressParams {
-    /// Returns the report of a stage with details, which may be empty.
+    /// Returns a report of a stage. `info` contains details of the progress, and may be empty.
     pub fn new(stage: HostStage, info: impl Into<String>) -> Self {
         Self { current_stage: Some(stage), progress_info: Some(info.into()) }
     }
 }
 
 impl HostCreateParams {
-    /// Returns the registration of a host without the container image of its agent.
+    /// Returns the parameters for a host, without the container image of its agent.
     ///
     /// # Examples
     ///

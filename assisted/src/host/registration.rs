@@ -1,4 +1,4 @@
-//! The response to the registration of a host.
+//! The response to a host registration.
 
 use serde::{Deserialize, Serialize};
 
@@ -79,13 +79,13 @@ impl RunnerCommand {
     }
 }
 
-/// What a registered agent needs to start its step runner.
+/// The values that a registered agent needs to start its step runner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunnerArguments {
     /// Infra-env of the host.
     pub infra_env_id: InfraEnvId,
-    /// Host.
+    /// Id of the registered host.
     pub host_id: HostId,
-    /// Container image of the agent that the service is configured with.
+    /// Container image of the agent, from the settings of the service.
     pub agent_version: String,
 }

@@ -1,4 +1,4 @@
-//! Roles and stages of hosts.
+//! Roles, installation stages and log states of hosts.
 
 use std::fmt;
 
@@ -49,7 +49,7 @@ string_enum! {
         Installing = "Installing",
         /// Writing the system to disk.
         WritingImage = "Writing image to disk",
-        /// Writing the image's registry to disk.
+        /// Writing the container registry of the image to disk.
         CopyingRegistry = "Copying registry data to disk",
         /// Booting from disk.
         Rebooting = "Rebooting",
@@ -88,7 +88,7 @@ pub enum LogsState {
 }
 
 impl LogsState {
-    /// Every value.
+    /// All values.
     pub const ALL: [Self; 5] =
         [Self::Requested, Self::Collecting, Self::Completed, Self::Timeout, Self::None];
 
@@ -132,7 +132,7 @@ mod schema {
 
     use super::LogsState;
 
-    /// Written by hand, because a derived schema omits the empty string.
+    /// Implemented by hand, because a derived schema omits the empty string.
     impl PartialSchema for LogsState {
         fn schema() -> RefOr<Schema> {
             let values = Self::ALL.map(Self::as_str);

@@ -1,4 +1,4 @@
-//! Kinds and statuses of hosts.
+//! Kinds, statuses and boot media states of hosts.
 
 use crate::string_enum::string_enum;
 
@@ -9,7 +9,7 @@ string_enum! {
         /// A host of a cluster to be installed, or of no cluster.
         #[default]
         Host = "Host",
-        /// A host that is added to an existing cluster.
+        /// A host that joins an existing cluster.
         Joining = "AddToExistingClusterHost",
     }
 
@@ -21,9 +21,9 @@ string_enum! {
         Known = "known",
         /// The host lost its connection, or cannot read its boot media.
         Disconnected = "disconnected",
-        /// The host does not meet the requirements.
+        /// The host fails a validation that its installation requires.
         Insufficient = "insufficient",
-        /// Not used; kept for clients that know the value.
+        /// Not used. Kept for clients that parse the value.
         Disabled = "disabled",
         /// Disk and container images are being checked.
         PreparingForInstallation = "preparing-for-installation",
@@ -59,15 +59,15 @@ string_enum! {
         UnbindingPendingUserAction = "unbinding-pending-user-action",
         /// The host can be bound to a cluster.
         KnownUnbound = "known-unbound",
-        /// As `disconnected`.
+        /// Like `disconnected`, for a host without a cluster.
         DisconnectedUnbound = "disconnected-unbound",
-        /// As `insufficient`.
+        /// Like `insufficient`, for a host without a cluster.
         InsufficientUnbound = "insufficient-unbound",
-        /// As `disabled`.
+        /// Like `disabled`, for a host without a cluster.
         DisabledUnbound = "disabled-unbound",
-        /// As `discovering`.
+        /// Like `discovering`, for a host without a cluster.
         DiscoveringUnbound = "discovering-unbound",
-        /// The installed system downloads the files to boot the discovery image again.
+        /// The installed system downloads the files that it needs to boot the discovery image again.
         Reclaiming = "reclaiming",
         /// The host boots the discovery image again.
         ReclaimingRebooting = "reclaiming-rebooting",

@@ -1,4 +1,4 @@
-//! Results of validations and checks, which hosts have as JSON in strings.
+//! Results of validations and checks. A host contains them as JSON in strings.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +35,7 @@ pub struct Validation {
 }
 
 reported! {
-    /// Result of the checks of a disk.
+    /// Results of the checks of a disk.
     DiskInfo<'a> {
         /// Result of the speed check.
         disk_speed: Option<DiskSpeedInfo>,

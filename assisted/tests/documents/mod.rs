@@ -1,4 +1,4 @@
-//! Documents in the form in which upstream services, agents and controllers write them.
+//! Test documents in the form in which upstream services, agents and controllers write them.
 
 use assisted::cluster::{
     ClusterCreateParams, ClusterImportParams, ClusterProgressParams, ClusterUpdateParams, CompletionParams,
@@ -13,7 +13,7 @@ use assisted::infra_env::{InfraEnvCreateParams, InfraEnvUpdateParams};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A cluster during its installation, with each key that an upstream service writes.
+/// A cluster during its installation, with every key that an upstream service writes.
 pub(crate) const UPSTREAM_CLUSTER: &str = r#"{
   "additional_ntp_source": "ntp.example.com", "ams_subscription_id": "11111111-2222-4333-8444-555555555555",
   "api_vip_dns_name": "api.edge.example.com",
@@ -100,7 +100,7 @@ pub(crate) const UPSTREAM_HOST: &str = r#"{
   "validations_info": "{}"
 }"#;
 
-/// An event of a list, as an upstream service writes it.
+/// An item of the event list, as an upstream service writes it.
 pub(crate) const UPSTREAM_EVENT: &str = r#"{"cluster_id":"4f630ba3-0297-4d99-a7c7-f62e7bca1332","event_time":"2026-08-21T10:00:00.000Z",
  "host_id":"7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11","infra_env_id":"4f630ba3-0297-4d99-a7c7-f62e7bca1332",
  "message":"Host node-1: Successfully registered","name":"host_registration_succeeded","props":"{\"a\":1}","severity":"info"}"#;
@@ -199,7 +199,7 @@ pub(crate) const ARGUMENTS: &[(&str, &[&str])] = &[
     ("reboot-for-reclaim", &[r#"{"host_fs_mount_dir":"/host"}"#]),
 ];
 
-/// Outputs of steps. Those without a report are texts.
+/// Outputs of steps. The output of a step without a report is plain text.
 pub(crate) const OUTPUTS: &[(&str, &str)] = &[
     (
         "inventory",
@@ -276,7 +276,7 @@ pub(crate) const OUTPUTS: &[(&str, &str)] = &[
     ("install", "writing image"),
 ];
 
-/// Bodies of requests with each key that upstream services accept, by the name of upstream's model.
+/// Request bodies with every key that upstream services accept, and the name of upstream's model.
 pub(crate) const BODIES: &[(&str, &str)] = &[
     (
         "ClusterCreateParams",
@@ -355,7 +355,7 @@ pub(crate) const BODIES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Reads a body, and writes it.
+/// Parses a request body, and returns it serialized again.
 pub(crate) fn rewritten_body(model: &str, body: &str) -> String {
     fn rewritten<T: DeserializeOwned + Serialize>(body: &str) -> String {
         let read: T = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}"));
