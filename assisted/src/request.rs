@@ -112,7 +112,8 @@ impl StepRequest {
     ///
     /// # Errors
     ///
-    /// Returns an error if the step type is unknown or no longer used, or if an argument is missing, superfluous or invalid.
+    /// Returns an error if the step type is unknown or no longer used, or if an argument is missing, superfluous or
+    /// invalid.
     pub fn parse(step: &Step) -> Result<Self, StepArgumentsError> {
         let unknown = || StepArgumentsError::UnknownType(step.step_type.to_string());
         let args = Arguments { step_type: step.step_type.known().ok_or_else(unknown)?, all: &step.args };

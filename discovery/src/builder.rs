@@ -1,4 +1,4 @@
-//! Inputs from typed values.
+//! A builder for the inputs of an infra-env's images, from typed values.
 
 use ignition::discovery::kernel_arguments::KernelArguments;
 use ignition::discovery::{InfraEnvSettings, InventoryService};
@@ -13,7 +13,8 @@ use crate::host::Host;
 use crate::inputs::Inputs;
 use crate::version::OpenshiftVersion;
 
-/// Inputs that are not checked yet. [`Inputs::builder`] creates them, and [`check`](Self::check) checks them.
+/// Inputs that are not checked yet. [`Inputs::builder`] creates the builder, and [`check`](Self::check) checks the
+/// values.
 ///
 /// # Examples
 ///
@@ -51,13 +52,13 @@ pub struct InputsBuilder {
     first_nmstate_version: Version,
     discovery_delay_seconds: u32,
     cluster: ClusterNetworks,
-    /// The location of the config override.
+    /// The location of the Ignition config override.
     override_place: SourceLocation,
 }
 
 impl Inputs {
-    /// Returns a builder of inputs: for a service that agents report to, the settings that are the same for all hosts,
-    /// and the OpenShift version whose base image the hosts boot.
+    /// Returns a builder. It takes the service that agents report to, the settings shared by all hosts, and the
+    /// OpenShift version whose base image the hosts boot.
     pub fn builder(
         service: InventoryService,
         infra_env: InfraEnvSettings,
@@ -86,35 +87,35 @@ impl InputsBuilder {
         }
     }
 
-    /// Adds the static network of a host. Findings refer to it by its name, or by its position if it has none.
+    /// Adds the static network of a host. Findings refer to the host by its name, or by its position if it has no name.
     pub fn host(mut self, network: HostNetwork) -> Self {
         let name = network.name().map_or_else(|| format!("hosts[{}]", self.hosts.len()), str::to_owned);
         self.hosts.push(Host { name, network, origin: None });
         self
     }
 
-    /// Adds the static networks of hosts, like [`host`](Self::host).
+    /// Adds the static networks of several hosts, like [`host`](Self::host).
     pub fn hosts(self, networks: impl IntoIterator<Item = HostNetwork>) -> Self {
         networks.into_iter().fold(self, Self::host)
     }
 
-    /// Adds hosts whose locations are known.
+    /// Adds hosts together with the locations of their networks in files.
     pub fn located_hosts(mut self, hosts: impl IntoIterator<Item = Host>) -> Self {
         self.hosts.extend(hosts);
         self
     }
 
-    /// Sets the changes of the kernel arguments. Default: none.
+    /// Sets the changes to the kernel arguments. Default: no changes.
     pub fn kernel_arguments(self, kernel_arguments: KernelArguments) -> Self {
         Self { kernel_arguments, ..self }
     }
 
-    /// Sets the time in seconds that a host waits before it inspects its network. Default: 0.
+    /// Sets how long a host waits before it inspects its network, in seconds. Default: 0.
     pub fn discovery_delay_seconds(self, discovery_delay_seconds: u32) -> Self {
         Self { discovery_delay_seconds, ..self }
     }
 
-    /// Sets the networks of the cluster that the hosts are meant for. The hosts are compared with them.
+    /// Sets the networks of the cluster that the hosts will join. The check compares the hosts with them.
     pub fn cluster(self, cluster: ClusterNetworks) -> Self {
         Self { cluster, ..self }
     }
@@ -125,19 +126,19 @@ impl InputsBuilder {
         Self { first_nmstate_version, ..self }
     }
 
-    /// Sets the locations of the version and the override.
+    /// Sets the locations of the version and of the override, for findings.
     pub(crate) fn places(self, version: SourceLocation, override_place: SourceLocation) -> Self {
         let version = Located::new(self.version.value, version);
         Self { version, override_place, ..self }
     }
 
-    /// Checks the networks of the hosts, the override and the version, and composes the config once.
+    /// Checks the host networks, the override and the version, and composes the Ignition config once.
     ///
-    /// The check generates the network files, which takes most of the time. They stay in the cache.
+    /// The check generates the network files, which takes most of its time, and stores them in `cache`.
     ///
     /// # Errors
     ///
-    /// Returns all findings if one of them is an error.
+    /// Returns all findings if at least one of them is an error.
     pub fn check(self, cache: &KeyfileCache) -> Result<Checked<Inputs>, DiscoveryReport> {
         let mut findings = DiscoveryReport::default();
         check_networks(&self.hosts, &self.cluster, cache, &mut findings);
@@ -156,7 +157,7 @@ impl InputsBuilder {
         if findings.is_fatal() { Err(findings) } else { Ok(Checked { value: inputs, warnings: findings }) }
     }
 
-    /// Returns the inputs without a check, for values that were [checked](Self::check) when they were stored.
+    /// Returns the inputs without checking them. Use it for stored values that were [checked](Self::check) before.
     #[must_use]
     pub fn assume_checked(self) -> Inputs {
         Inputs {

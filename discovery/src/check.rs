@@ -1,4 +1,4 @@
-//! The checks of values that are valid alone but may be mistakes, or exclude each other.
+//! Checks across several values: each value is valid on its own, but may be a mistake or conflict with another.
 
 use ignition::discovery::ComposeError;
 use ignition::lint;
@@ -11,7 +11,7 @@ use crate::finding::{DiscoveryFinding, DiscoveryReport, FindingKind, Located, So
 use crate::host::Host;
 use crate::version::OpenshiftVersion;
 
-/// Checks the networks of hosts, and compares the hosts with each other and with their cluster.
+/// Checks the host networks, and compares the hosts with each other and with the networks of their cluster.
 pub(crate) fn check_networks(
     hosts: &[Host],
     cluster: &ClusterNetworks,
@@ -26,7 +26,7 @@ pub(crate) fn check_networks(
         let finding = DiscoveryFinding::new(finding.severity, place, finding.message.clone());
         findings.push(finding.with_kind(FindingKind::Network));
     }
-    // A machine selects its network by its MAC addresses.
+    // A booted machine finds its network by its MAC addresses.
     for host in hosts.iter().filter(|host| host.network.interfaces().is_none()) {
         let message = "has no MAC addresses; use an NMStateConfig, or a list with mac_interface_map";
         let finding = DiscoveryFinding::new(Severity::Error, host.place(), message);
@@ -34,14 +34,14 @@ pub(crate) fn check_networks(
     }
 }
 
-/// Checks a config that is merged over the generated one.
+/// Checks an Ignition config to merge over the generated one.
 pub(crate) fn check_override(over: &Located<&str>, findings: &mut DiscoveryReport) {
     for finding in lint::check(over.value.as_bytes()).findings() {
         findings.push(override_finding(finding, &over.place));
     }
 }
 
-/// Reports why a config cannot be composed with an override that is at `place`.
+/// Adds the reasons why no config can be composed with the override at `place`.
 pub(crate) fn report_compose_error(
     error: &ComposeError,
     place: &SourceLocation,
@@ -57,11 +57,11 @@ pub(crate) fn report_compose_error(
     }
 }
 
-/// Returns a finding about an override that is at `place`.
+/// Converts a finding about the override at `place`.
 fn override_finding(finding: &ConfigFinding, place: &SourceLocation) -> DiscoveryFinding {
     let ConfigFinding { severity, pointer, position, message, .. } = finding.clone();
     let SourceLocation { file, line, path } = place.clone();
-    // Lines of a config that is a string in a manifest are not lines of the manifest.
+    // If the override is a string in a manifest, a line number of the config is not a line number of the manifest.
     let (line, message) = match path.is_empty() {
         true => (position.map(|it| it.line).or(line), message),
         false if pointer.is_empty() => (line, message),
@@ -72,13 +72,13 @@ fn override_finding(finding: &ConfigFinding, place: &SourceLocation) -> Discover
     DiscoveryFinding::new(severity, place, message).with_kind(FindingKind::Override)
 }
 
-/// Warns about an unknown OpenShift version: a typing error is more likely than a later release.
+/// Warns about an unknown OpenShift version, because a typing error is more likely than a newer release.
 pub(crate) fn check_version(version: &Located<&OpenshiftVersion>, findings: &mut DiscoveryReport) {
     if Version::KNOWN_MINORS.contains(&version.value.parsed().minor()) {
         return;
     }
     let ((major, minor), (last_major, last_minor)) = Version::KNOWN_MINORS.into_inner();
-    let known = format!("expected {major}.{minor} to {last_major}.{last_minor}");
-    let message = format!("{} is not a known OpenShift version: {known}", version.value);
+    let expected = format!("expected {major}.{minor} to {last_major}.{last_minor}");
+    let message = format!("{} is not a known OpenShift version: {expected}", version.value);
     findings.warning(version.place.clone(), message);
 }

@@ -1,10 +1,10 @@
-//! The errors of making discovery images.
+//! Errors of creating discovery images.
 
 use ignition::config::ConfigError;
 use ignition::discovery::{ComposeError, InputError};
 use ignition::network::HostError;
 
-/// Why a discovery image cannot be made.
+/// Reasons why a discovery image cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiscoveryError {

@@ -1,35 +1,35 @@
-//! Problems of the inputs of an image, with their locations.
+//! Problems in the inputs of an image, with their locations.
 
 use std::fmt;
 
 use ignition::report::Severity;
 use serde::Serialize;
 
-/// The location of a value: a file or a command-line option.
+/// The location of a value in a file or a command-line option.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct SourceLocation {
-    /// The name of the file or option.
+    /// The name of the file, or the command-line option.
     pub file: String,
-    /// The line, starting at 1.
+    /// The line number in the file, starting at 1. Absent if the location is the whole file or option.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// The path of the value in the file, such as `spec.proxy.httpProxy`.
+    /// The path of the value in the file, such as `spec.proxy.httpProxy`. Empty for the whole file or option.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub path: String,
 }
 
 impl SourceLocation {
-    /// Creates the location of a whole file, option or value.
+    /// Returns the location of a whole file, option or value.
     pub fn whole(file: impl Into<String>) -> Self {
         Self { file: file.into(), line: None, path: String::new() }
     }
 
-    /// Returns the file and line without the path, for use within a sentence.
+    /// Returns `file:line` without the path, for use within a sentence.
     pub(crate) fn line(&self) -> String {
         self.line.map_or_else(|| self.file.clone(), |line| format!("{}:{line}", self.file))
     }
 
-    /// Returns this location, or that of a whole value if this one is empty.
+    /// Returns this location, or the location of a whole `value` if this one is empty.
     pub(crate) fn or_whole(&self, value: &str) -> Self {
         if *self == Self::default() { Self::whole(value) } else { self.clone() }
     }
@@ -50,35 +50,35 @@ impl fmt::Display for SourceLocation {
     }
 }
 
-/// A value and its location.
+/// A value and its location, for findings about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located<T> {
-    /// The value.
+    /// The value at the location.
     pub value: T,
-    /// Its location.
+    /// The location of the value in the user's input.
     pub place: SourceLocation,
 }
 
 impl<T> Located<T> {
-    /// Creates a value with its location.
+    /// Combines a value and its location.
     pub fn new(value: T, place: SourceLocation) -> Self {
         Self { value, place }
     }
 
-    /// Returns a reference to the value with its location.
+    /// Returns a reference to the value, with a copy of its location.
     pub fn as_ref(&self) -> Located<&T> {
         Located { value: &self.value, place: self.place.clone() }
     }
 }
 
-/// A text without a location. Findings about it name the field.
+/// Converts a text without a location. Findings about it name the field instead.
 impl From<&str> for Located<String> {
     fn from(value: &str) -> Self {
         Self::new(value.to_owned(), SourceLocation::default())
     }
 }
 
-/// What a finding is about, for programs.
+/// The subject of a finding. Programs can match on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FindingKind {
@@ -90,29 +90,29 @@ pub enum FindingKind {
     MissingVersion,
     /// The static network of a host, or a conflict between hosts.
     Network,
-    /// The config that is merged over the generated one.
+    /// The Ignition config to merge over the generated one.
     Override,
-    /// No manifest is the wanted `InfraEnv`.
+    /// No manifest is an `InfraEnv` with the requested name.
     UnknownInfraEnv,
-    /// Several manifests are the wanted `InfraEnv`.
+    /// Several manifests are an `InfraEnv` with the requested name.
     AmbiguousInfraEnv,
 }
 
-/// A problem of the inputs.
+/// A problem in the inputs of an image.
 ///
-/// `Display` writes it on one line, in the style of compiler messages.
+/// `Display` prints the finding on one line, in the style of compiler messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct DiscoveryFinding {
-    /// The severity. After an error, no image is made.
+    /// The severity. An error prevents the creation of images.
     pub severity: Severity,
-    /// What the finding is about.
+    /// The subject of the finding.
     #[serde(skip)]
     pub kind: FindingKind,
-    /// The location.
+    /// The location of the value that the finding is about.
     #[serde(flatten)]
     pub place: SourceLocation,
-    /// The message.
+    /// The problem, phrased to follow the location.
     pub message: String,
 }
 
@@ -122,7 +122,7 @@ impl DiscoveryFinding {
         Self { severity, kind: FindingKind::Value, place, message: message.into() }
     }
 
-    /// Sets what the finding is about.
+    /// Sets the subject of the finding.
     #[must_use]
     pub fn with_kind(self, kind: FindingKind) -> Self {
         Self { kind, ..self }
@@ -138,13 +138,13 @@ impl fmt::Display for DiscoveryFinding {
     }
 }
 
-/// The findings of one or several checks. As an error, it contains at least one finding that is an error.
+/// The findings of one or more checks. When a report is returned as an error, at least one finding is an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct DiscoveryReport(Vec<DiscoveryFinding>);
 
 impl DiscoveryReport {
-    /// Adds an error: no image can be made.
+    /// Adds an error, which prevents the creation of images.
     pub fn error(&mut self, place: SourceLocation, message: impl Into<String>) {
         self.push(DiscoveryFinding::new(Severity::Error, place, message));
     }
@@ -159,12 +159,12 @@ impl DiscoveryReport {
         self.0.push(finding);
     }
 
-    /// Adds an error about a value that is missing.
+    /// Adds an error about a missing value.
     pub fn missing(&mut self, kind: FindingKind, place: SourceLocation, message: impl Into<String>) {
         self.push(DiscoveryFinding::new(Severity::Error, place, message).with_kind(kind));
     }
 
-    /// Returns the value of a result. Adds the error and returns `None` if the result is an error.
+    /// Returns the value of an `Ok` result. For an `Err`, adds an error finding and returns `None`.
     pub fn value<T>(&mut self, place: &SourceLocation, result: Result<T, impl Into<String>>) -> Option<T> {
         result.map_err(|message| self.error(place.clone(), message)).ok()
     }
@@ -180,13 +180,13 @@ impl DiscoveryReport {
         &self.0
     }
 
-    /// Returns the number of findings of a severity.
+    /// Returns the number of findings with this severity.
     #[must_use]
     pub fn count(&self, severity: Severity) -> usize {
         self.0.iter().filter(|finding| finding.severity == severity).count()
     }
 
-    /// Returns whether the report contains an error, so that no image can be made.
+    /// Returns `true` if the report contains an error, which prevents the creation of images.
     #[must_use]
     pub fn is_fatal(&self) -> bool {
         self.count(Severity::Error) > 0

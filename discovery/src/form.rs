@@ -1,26 +1,26 @@
-//! The forms of an image.
+//! Forms of a discovery image: full ISO, minimal ISO or initrd.
 
 use std::fmt;
 
 use ignition::discovery::{HttpUrl, InputError};
 use serde::{Deserialize, Serialize};
 
-/// The form of an image.
+/// The form of a discovery image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "FormDocument", into = "FormDocument")]
 pub enum Form {
-    /// The ISO that contains the root file system.
+    /// An ISO that contains the root file system.
     Full,
-    /// The ISO that downloads its root file system while it boots.
+    /// An ISO that downloads its root file system at boot.
     Minimal {
-        /// The URL of the root file system.
+        /// The URL to download the root file system from.
         rootfs_url: HttpUrl,
     },
-    /// The initrd of a host that boots over the network.
+    /// The initrd for hosts that boot over the network.
     Initrd,
 }
 
-/// A form in a plan file. The variants have braces because serde accepts unknown fields in variants without them.
+/// A form in a plan file. All variants have braces, because serde accepts unknown fields in variants without braces.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "form", rename_all = "lowercase", deny_unknown_fields)]
 enum FormDocument {

@@ -1,7 +1,7 @@
-//! A plan as bytes for async programs: as a stream, by ranges, or as a response body.
+//! Async access to the bytes of an image: as a stream, by range, or as a response body.
 //!
-//! Bytes are read on the blocking threads of tokio, in frames, and one frame ahead of the reader. Files that change
-//! while they are read are an error: the bytes could be those of two images.
+//! The blocking threads of tokio read the bytes in frames, one frame ahead of the reader. If a source file changes
+//! while it is read, reading fails, because the bytes could be a mix of two images.
 
 use std::fmt;
 use std::io::{self, SeekFrom};
@@ -15,10 +15,10 @@ use isogen::{FileStamp, Plan};
 use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// The maximum length of a frame. With longer frames, slow readers occupy more memory.
+/// Maximum length of a frame, in bytes. Longer frames would occupy more memory for each slow reader.
 const FRAME_LEN: u64 = 256 << 10;
 
-/// An image. Clones share their data and can be read concurrently.
+/// A discovery image. Clones share their data and can be read concurrently.
 ///
 /// # Examples
 ///
@@ -45,7 +45,7 @@ pub struct Image(Arc<ImageParts>);
 #[derive(Debug)]
 struct ImageParts {
     plan: Arc<Plan>,
-    /// The state of the base image's file when the image was created; `None` if its source is not a file.
+    /// The state of the base image's file when the image was created, or `None` if the source is not a file.
     stamp: io::Result<Option<FileStamp>>,
 }
 
@@ -69,7 +69,7 @@ impl Image {
         &self.0.plan
     }
 
-    /// Returns the length in bytes.
+    /// Returns the length of the image in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.0.plan.len()
@@ -81,29 +81,28 @@ impl Image {
         self.0.plan.is_empty()
     }
 
-    /// Returns the bytes of a range. The part of the range after the end of the image is ignored.
+    /// Returns the bytes of a range. A range past the end of the image is cut off there.
     ///
     /// # Errors
     ///
-    /// Returns an error if the base image cannot be read, or changed after the image was created.
+    /// Returns an error if the base image cannot be read, or was changed since the image was created.
     pub async fn read(&self, range: Range<u64>) -> io::Result<Bytes> {
         let (image, range) = (self.clone(), self.clamp(range));
         spawn_blocking(move || image.read_blocking(range)).await?
     }
 
-    /// Returns a seekable reader of all bytes.
+    /// Returns a seekable reader of the whole image.
     #[must_use]
     pub fn reader(&self) -> ImageReader {
         ImageReader { image: self.clone(), position: 0, frames: None, rest: Bytes::new() }
     }
 
-    /// Returns the part of a range before the end of the image.
+    /// Cuts off a range at the end of the image.
     pub(crate) fn clamp(&self, range: Range<u64>) -> Range<u64> {
         let end = range.end.min(self.len());
         range.start.min(end)..end
     }
 
-    /// Returns the frames of a range.
     pub(crate) fn frames(&self, range: Range<u64>) -> Frames {
         Frames { image: self.clone(), unread: self.clamp(range), reading: None }
     }
@@ -116,8 +115,8 @@ impl Image {
         if filled == len { Ok(bytes.freeze()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 
-    /// Returns an error if the file was changed since the image was created. The loss of its last name is accepted:
-    /// another file has replaced it, and this one keeps its bytes.
+    /// Returns an error if the file was changed since the image was created. Losing the last name is allowed: the file
+    /// was replaced or deleted, but the open file keeps its bytes.
     fn require_unchanged(&self) -> io::Result<()> {
         let copy = |error: &io::Error| io::Error::new(error.kind(), error.to_string());
         let before = self.0.stamp.as_ref().map_err(copy)?;
@@ -138,10 +137,10 @@ fn current_stamp(plan: &Plan) -> io::Result<Option<FileStamp>> {
     plan.source().as_file().map_or(Ok(None), FileStamp::from_regular_file)
 }
 
-/// The frames of a range, each read while the reader uses the one before.
+/// A range of an image, split into frames. While the reader uses one frame, the next one is read.
 pub(crate) struct Frames {
     image: Image,
-    /// The part that no frame was begun for.
+    /// The rest of the range, which no frame covers yet.
     unread: Range<u64>,
     reading: Option<JoinHandle<io::Result<Bytes>>>,
 }
@@ -168,7 +167,7 @@ impl Frames {
         }
     }
 
-    /// Begins to read the next frame.
+    /// Starts to read the next frame on a blocking thread.
     fn begin(&mut self) -> Option<JoinHandle<io::Result<Bytes>>> {
         let start = self.unread.start;
         let end = start.saturating_add(FRAME_LEN).min(self.unread.end);
@@ -191,11 +190,11 @@ impl fmt::Debug for Frames {
 #[derive(Debug)]
 pub struct ImageReader {
     image: Image,
-    /// The position of the next byte that is read.
+    /// The position of the next byte to return.
     position: u64,
     /// The frames after `rest`. `None` before the first read and after a seek.
     frames: Option<Frames>,
-    /// Bytes that were read from the image but not by the caller.
+    /// Bytes of the current frame that the caller has not read yet.
     rest: Bytes,
 }
 
@@ -310,9 +309,9 @@ mod tests {
         assert_eq!(image.read(0..3).await.unwrap(), [7; 3].as_slice());
         let other = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         std::fs::write(&other, [8; 100]).unwrap();
-        let kept = Image::from(Plan::from_source(Arc::new(Source::open(&other).unwrap())));
+        let deleted = Image::from(Plan::from_source(Arc::new(Source::open(&other).unwrap())));
         std::fs::remove_file(&other).unwrap();
-        assert_eq!(kept.read(0..3).await.unwrap(), [8; 3].as_slice());
+        assert_eq!(deleted.read(0..3).await.unwrap(), [8; 3].as_slice());
         std::fs::write(&path, [9; 90]).unwrap();
         assert!(image.read(0..3).await.is_err());
         let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! An image as a response body.
+//! Images as HTTP response bodies.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,19 +12,18 @@ use http_body::{Body, Frame, SizeHint};
 use crate::image::{Frames, Image};
 use crate::representation::BodyPiece;
 
-/// A response body. Its bytes are read on demand.
+/// A response body that reads the bytes of an image on demand.
 #[derive(Debug)]
 pub struct ImageBody {
     image: Option<Image>,
     pieces: VecDeque<BodyPiece>,
     frames: Option<Frames>,
-    /// The number of bytes that are not returned yet; `None` for a body whose length is not told.
+    /// The number of bytes still to return. `None` for a body that must not announce a length.
     left: Option<u64>,
 }
 
 impl Image {
-    /// Returns a range as a response body. The part of the range after the end of the image is ignored. The length
-    /// of the body is known.
+    /// Returns a range as a response body of known length. A range past the end of the image is cut off there.
     #[must_use]
     pub fn body(&self, range: Range<u64>) -> ImageBody {
         ImageBody::from_pieces(self, vec![BodyPiece::Range(self.clamp(range))])
@@ -46,7 +45,7 @@ impl ImageBody {
         Self { left: Some(0), ..Self::without_length() }
     }
 
-    /// Returns a body without bytes for which a server sends no `Content-Length`.
+    /// Returns an empty body for which a server must not send `Content-Length`.
     pub(crate) fn without_length() -> Self {
         Self { image: None, pieces: VecDeque::new(), frames: None, left: None }
     }

@@ -1,4 +1,4 @@
-//! All images of an infra-env on one base image.
+//! The images of an infra-env on one base image.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,7 +11,7 @@ use crate::form::Form;
 use crate::inputs::Inputs;
 use crate::packed::{BaseContext, PackedConfig};
 
-/// All images of an infra-env on one base image. Shared parts are computed once.
+/// The images of an infra-env on one base image. Parts that several images share are computed once.
 ///
 /// # Examples
 ///
@@ -31,12 +31,12 @@ pub struct ImageSet {
     base: Arc<BaseImage>,
     inputs: Inputs,
     networks: HostNetworkFiles,
-    /// The program `nmstatectl`, extracted when the first image needs it.
+    /// The program `nmstatectl` from the base image, extracted when an image first needs it.
     nmstatectl: Arc<OnceLock<PackedArchive>>,
 }
 
 impl ImageSet {
-    /// Generates the files of the hosts' networks, which takes most of the time.
+    /// Creates the images. Generates the network files of the hosts, which takes most of the time.
     ///
     /// # Errors
     ///
@@ -58,7 +58,7 @@ impl ImageSet {
         &self.inputs
     }
 
-    /// Returns the images of one host only, or `None` if no host has that MAC address.
+    /// Returns the images for a single host, selected by a MAC address. Returns `None` if no host has the address.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl ImageSet {
         self.with_inputs(inputs, cache).map(Some)
     }
 
-    /// Returns the images of one host only, selected by its index in the inputs, or `None` if the index is out of
+    /// Returns the images for a single host, selected by its index in the inputs. Returns `None` if the index is out of
     /// range.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ impl ImageSet {
         Ok(Self { base, inputs, networks, nmstatectl })
     }
 
-    /// Returns the packed config for an image of a form.
+    /// Returns the packed Ignition config for an image of the given form.
     ///
     /// # Errors
     ///
@@ -102,18 +102,18 @@ impl ImageSet {
         PackedConfig::new(&rendered?)
     }
 
-    /// Returns the plan of an image of a form.
+    /// Returns the plan of an image of the given form.
     ///
     /// # Errors
     ///
-    /// Returns an error if the inputs do not result in a valid config, if the edits do not fit into the base image, or
-    /// if `nmstatectl` is needed and cannot be extracted from its root file system.
+    /// Returns an error in three cases: the inputs do not result in a valid config, the edits do not fit into the base
+    /// image, or `nmstatectl` is needed and cannot be extracted from its root file system.
     pub fn plan(&self, form: &Form) -> Result<Plan, DiscoveryError> {
         let packed = self.packed(form)?;
         packed.plan(form, self.context(form, &packed)?)
     }
 
-    /// Returns the base image with `nmstatectl`, if the image needs that program.
+    /// Returns the base image, together with `nmstatectl` if the image needs that program.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The inputs of an infra-env's images, and the files that each image type takes from them.
+//! The checked inputs of an infra-env's images, and the files that each image type generates from them.
 
 use ignition::discovery::ipxe::{Credential, IpxeArchitecture, NetworkBoot};
 use ignition::discovery::kernel_arguments::KernelArguments;
@@ -18,7 +18,7 @@ use isogen::{Encoding, PackedArchive};
 use crate::error::DiscoveryError;
 use crate::version::OpenshiftVersion;
 
-/// The checked inputs of all images of an infra-env.
+/// The checked inputs for all images of an infra-env.
 #[derive(Clone, Debug)]
 pub struct Inputs {
     pub(crate) service: InventoryService,
@@ -41,25 +41,25 @@ pub fn newest_spec(version: &Version) -> Spec {
 }
 
 impl Inputs {
-    /// Returns the service that agents report to.
+    /// Returns the service that the agents report to.
     #[must_use]
     pub fn service(&self) -> &InventoryService {
         &self.service
     }
 
-    /// Returns the settings that are the same for all hosts.
+    /// Returns the settings shared by all hosts.
     #[must_use]
     pub fn infra_env(&self) -> &InfraEnvSettings {
         &self.infra_env
     }
 
-    /// Returns the static networks of the hosts, if any.
+    /// Returns the static networks of the hosts. Empty if the hosts use DHCP.
     #[must_use]
     pub fn hosts(&self) -> &[HostNetwork] {
         &self.hosts
     }
 
-    /// Returns the changes of the kernel arguments.
+    /// Returns the changes to the kernel arguments.
     #[must_use]
     pub fn kernel_arguments(&self) -> &KernelArguments {
         &self.kernel_arguments
@@ -71,19 +71,19 @@ impl Inputs {
         &self.version
     }
 
-    /// Returns the method by which that version sets up networks.
+    /// Returns how the live system of that version sets up networks.
     #[must_use]
     pub fn generation(&self) -> NetworkGeneration {
         self.generation
     }
 
-    /// Returns the time in seconds that a host waits before it inspects its network.
+    /// Returns how long a host waits before it inspects its network, in seconds.
     #[must_use]
     pub fn discovery_delay_seconds(&self) -> u32 {
         self.discovery_delay_seconds
     }
 
-    /// Keeps only the network of the host with this MAC address. Returns `None` if no host has it.
+    /// Keeps only the network of the host with this MAC address. Returns `None` if no host has the address.
     #[must_use]
     pub fn of_machine(mut self, mac: MacAddr) -> Option<Self> {
         let has_it = |host: &HostNetwork| {
@@ -94,7 +94,7 @@ impl Inputs {
         (!self.hosts.is_empty()).then_some(self)
     }
 
-    /// Generates the files of the hosts' networks. This takes most of the time, unless the cache has them.
+    /// Generates the network files of the hosts, or takes them from the cache. Generating them takes most of the time.
     ///
     /// # Errors
     ///
@@ -103,11 +103,11 @@ impl Inputs {
         Ok(HostNetworkFiles::generate(&self.hosts, self.generation, cache)?)
     }
 
-    /// Generates the files like [`networks`](Self::networks), until the work is cancelled.
+    /// Generates the network files like [`networks`](Self::networks), but can be cancelled.
     ///
     /// # Errors
     ///
-    /// Returns an error if the network of a host cannot be converted to files, or if the work was cancelled.
+    /// Returns an error if the network of a host cannot be converted to files, or if the work is cancelled.
     pub fn networks_until(
         &self,
         cache: &KeyfileCache,
@@ -116,11 +116,11 @@ impl Inputs {
         Ok(HostNetworkFiles::generate_cancellable(&self.hosts, self.generation, cache, cancel)?)
     }
 
-    /// Composes the Ignition config of an image type. Only the config of a full image contains the networks.
+    /// Composes the Ignition config of an image type. Only the config of a full image contains the network files.
     ///
     /// # Errors
     ///
-    /// Returns an error that names the field if the inputs do not result in a valid config.
+    /// Returns an error that names the invalid field if the inputs do not result in a valid config.
     pub fn config(
         &self,
         image_type: DiscoveryImage,
@@ -133,7 +133,7 @@ impl Inputs {
         Ok(discovery.compose()?)
     }
 
-    /// Composes the config without the networks, to find out whether the override fits.
+    /// Composes the Ignition config without the network files, to check that the override can be merged.
     pub(crate) fn config_without_networks(&self) -> Result<ComposedConfig, ComposeError> {
         self.discovery(self.infra_env.image_type).compose()
     }
@@ -145,8 +145,8 @@ impl Inputs {
         discovery
     }
 
-    /// Packs the network archive, which minimal ISOs and hosts that boot over the network unpack before the root file
-    /// system is available. It is empty if there is nothing to set up.
+    /// Packs the network archive. Minimal ISOs and hosts that boot over the network unpack it before the root file
+    /// system is available. The archive is empty if no networks need to be set up.
     ///
     /// # Errors
     ///
@@ -160,7 +160,7 @@ impl Inputs {
         Ok(PackedArchive::from_entries(entries.iter().map(archive_entry), Encoding::Gzip)?)
     }
 
-    /// Returns the settings for booting hosts over the network. `images` is the URL of the server of the images.
+    /// Returns the settings for booting hosts over the network. `images` is the base URL of the image server.
     ///
     /// # Errors
     ///

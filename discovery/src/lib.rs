@@ -1,8 +1,9 @@
-//! Discovery images: from the inputs of an infra-env to an Ignition config, network files, kernel arguments and plans.
+//! Discovery images: from an infra-env's inputs to its Ignition config, network files, kernel arguments and image
+//! plans.
 //!
 //! A machine that boots a discovery image runs an agent, which registers the machine as a host of an infra-env. This
-//! crate combines [`ignition`], which writes configs, and [`isogen`], which edits images. It has no sockets, no database
-//! and no async runtime.
+//! crate combines [`ignition`], which writes configs, and [`isogen`], which edits images. It uses no sockets, no
+//! database and no async runtime.
 //!
 //! ```text
 //! manifests, options        ->  Draft       texts and their locations, unchecked
@@ -11,12 +12,12 @@
 //! ```
 //!
 //! * [`InputsBuilder`] takes typed values, [`Draft`] takes texts, and [`manifests`] reads Kubernetes manifests into a
-//!   draft. All three end in a check, which returns [`Inputs`] and the warnings, or a [`DiscoveryReport`].
-//! * [`ImageSet`] returns the images of inputs on one base image: full ISO, minimal ISO, and the initrd of hosts that
-//!   boot over the network.
-//! * [`PlanFile`] stores an image in a few KiB, to make it again elsewhere.
+//!   draft. Each path ends in a check, which returns [`Inputs`] and warnings, or a [`DiscoveryReport`] with errors.
+//! * [`ImageSet`] creates the images from the inputs and one base image: full ISO, minimal ISO, and the initrd for
+//!   hosts that boot over the network.
+//! * [`PlanFile`] describes an image in a few KiB, so that another machine can create the same image.
 //!
-//! `Inputs` and everything made from them contain secrets. Their `Debug` output leaves these out.
+//! `Inputs` and everything derived from them contain secrets. Their `Debug` output leaves the secrets out.
 //!
 //! # Examples
 //!
@@ -46,7 +47,7 @@
 
 #![forbid(unsafe_code)]
 
-/// Compiles the examples of the README.
+/// Compiles the examples of the README as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,8 +1,8 @@
-//! Builds the discovery ISOs and the initrd of an infra-env: from its inputs to a plan over a base image.
+//! Packing of an infra-env's config, and the plans of its ISOs and initrds over a base image.
 //!
-//! [`Inputs`](crate::Inputs) become a [`RenderedConfig`] (the files of one image type), which is packed into a
-//! [`PackedConfig`] (archives for initrds). Together with a [`BaseContext`], it yields the plan of a full ISO, minimal
-//! ISO or initrd. This module does not choose the URL or file name of an image.
+//! [`Inputs`](crate::Inputs) are rendered to a [`RenderedConfig`], the files of one image type. They are packed into a
+//! [`PackedConfig`], the archives for initrds. With a [`BaseContext`], this becomes the plan of a full ISO, minimal ISO
+//! or initrd. Other modules choose the URLs and file names of images.
 
 use ignition::discovery::HttpUrl;
 use ignition::discovery::kernel_arguments::{KernelArgumentOperation, KernelArguments};
@@ -12,30 +12,32 @@ use crate::error::DiscoveryError;
 use crate::form::Form;
 use crate::rendered::RenderedConfig;
 
-/// The path of the image with the network archive.
+/// The path of the network archive in the ISO.
 const NETWORK_IMAGE: &str = "assisted_installer_custom.img";
-/// The path of the image with `nmstatectl`.
+/// The path of the `nmstatectl` archive in the ISO.
 const NMSTATE_IMAGE: &str = "nmstate.img";
-/// The path at which Ignition reads its config.
+/// The path in the config archive that Ignition reads.
 const CONFIG: &str = "config.ign";
 
-/// The base image of a discovery image, with what was extracted from it.
+/// A base image, with the program extracted from it.
 #[derive(Clone, Copy, Debug)]
 pub struct BaseContext<'a> {
     /// The base image.
     pub base: &'a BaseImage,
-    /// The program `nmstatectl` from its root file system, packed, if the initrd of its version needs it.
+    /// The archive with `nmstatectl` from the root file system. `None` if the live system of this version does not need
+    /// it in the initrd.
     pub nmstatectl: Option<&'a PackedArchive>,
 }
 
-/// A [`RenderedConfig`] as archives. With the same base image, it always results in the same bytes.
+/// The files of a [`RenderedConfig`], packed as archives. The same archives and base image always result in the same
+/// image.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PackedConfig {
-    /// The archive with the Ignition config. It holds secrets.
+    /// The archive with the Ignition config. It contains secrets.
     pub config: PackedArchive,
-    /// The network archive for the initrd; may be empty.
+    /// The network archive for the initrd. May be empty.
     pub network: PackedArchive,
-    /// Changes of the kernel arguments.
+    /// The changes to the kernel arguments.
     pub kernel_arguments: KernelArguments,
 }
 
@@ -50,20 +52,20 @@ impl std::fmt::Debug for PackedConfig {
 }
 
 impl PackedConfig {
-    /// Packs a config into archives.
+    /// Packs the rendered files into archives.
     ///
     /// # Errors
     ///
-    /// Returns an error if the config cannot be packed.
+    /// Returns an error if the files cannot be packed.
     pub fn new(rendered: &RenderedConfig) -> Result<Self, DiscoveryError> {
-        /// Only root may read the config, because it contains secrets.
+        /// The file mode of the config: only root may read it, because it contains secrets.
         const PRIVATE: u32 = 0o100_600;
         let config = PackedArchive::from_file(CONFIG, PRIVATE, &rendered.config, Encoding::Gzip)?;
         let (network, kernel_arguments) = (rendered.network.clone(), rendered.kernel_arguments.clone());
         Ok(Self { config, network, kernel_arguments })
     }
 
-    /// Returns the plan of an image of a form.
+    /// Returns the plan of an image of the given form.
     ///
     /// # Errors
     ///
@@ -76,7 +78,7 @@ impl PackedConfig {
         }
     }
 
-    /// Returns the plan of the full ISO: the base image with the config and the kernel arguments.
+    /// Returns the plan of the full ISO: the base image with the config and the changed kernel arguments.
     ///
     /// # Errors
     ///
@@ -98,7 +100,7 @@ impl PackedConfig {
         Ok(context.base.plan(&self.minimal_edits(context, rootfs_url))?)
     }
 
-    /// Returns the plan of the initrd of a host that boots over the network: the base image's initrd, followed by the
+    /// Returns the plan of the initrd for hosts that boot over the network. It consists of the base image's initrd, the
     /// config, the network archive and `nmstatectl`.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
-//! Plan files: an image as the digest of its base image and the new contents, in a few KiB.
+//! Plan files, which describe an image in a few KiB by its new contents and the digest of its base image.
 //!
-//! A machine that has the base image makes the same image from it, byte for byte, without another download of a
-//! gigabyte.
+//! A machine that has the base image can create the same image from the plan file, byte for byte, instead of
+//! downloading another gigabyte.
 
 use std::fmt;
 
@@ -18,23 +18,23 @@ use crate::packed::{BaseContext, PackedConfig};
 /// The version of the plan file format.
 const VERSION: u32 = 1;
 
-/// Why a plan file cannot be read or applied.
+/// Reasons why a plan file cannot be read or applied.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanFileError {
     /// The text is not a plan file.
     #[error("not a plan file")]
     Malformed(#[source] serde_json::Error),
-    /// The file has another version of the format.
+    /// The format version of the file is not supported.
     #[error("plan file has format version {found}, this program reads version {VERSION}")]
     Version {
-        /// Its version.
+        /// The format version of the file.
         found: u32,
     },
-    /// An archive is not valid base64.
+    /// An archive in the file is not valid base64.
     #[error("{field} is not valid base64: {source}")]
     Base64 {
-        /// The field of the archive.
+        /// The name of the field that contains the archive.
         field: &'static str,
         /// The error of the decoder.
         source: base64::DecodeError,
@@ -42,31 +42,31 @@ pub enum PlanFileError {
     /// The plan file is for another base image.
     #[error("{base} is not the base image of this plan: it has {found}, expected {wanted}")]
     OtherBase {
-        /// The name of the base image.
+        /// The name of the other base image.
         base: String,
-        /// Its length and digest.
+        /// The length and digest of the other base image.
         found: Box<ImageIdentity>,
-        /// The expected length and digest.
+        /// The length and digest that the plan file requires.
         wanted: Box<ImageIdentity>,
     },
-    /// The layout of this program differs from that of the program that made the plan.
+    /// This version of the program lays out the image differently from the version that made the plan.
     #[error("plan was made by {made_by}, whose layout differs; apply it with that version")]
     OtherLayout {
-        /// The program that made the plan.
+        /// Name and version of the program that made the plan.
         made_by: String,
     },
-    /// The image cannot be made.
+    /// The image cannot be created.
     #[error(transparent)]
     Image(#[from] DiscoveryError),
 }
 
-/// The length and digest of a file.
+/// The length and SHA-256 digest of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImageIdentity {
-    /// Its length in bytes.
+    /// Length of the file, in bytes.
     pub size: u64,
-    /// Its SHA-256 digest.
+    /// SHA-256 digest of the file.
     #[serde(with = "hexadecimal")]
     pub sha256: Digest,
 }
@@ -77,7 +77,7 @@ impl fmt::Display for ImageIdentity {
     }
 }
 
-/// Serializes digests as hexadecimal text.
+/// Serialization of digests as hexadecimal text.
 mod hexadecimal {
     use isogen::Digest;
     use serde::{Deserialize, Deserializer, Serializer, de};
@@ -91,7 +91,7 @@ mod hexadecimal {
     }
 }
 
-/// An image as the digest of its base image and the new contents. The config in it contains secrets.
+/// An image, described by its new contents and the digest of its base image. The config in it contains secrets.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanFile {
@@ -100,11 +100,11 @@ pub struct PlanFile {
     image: Form,
     base: ImageIdentity,
     result: ImageIdentity,
-    /// The archive with the config, as base64.
+    /// The archive with the Ignition config, in base64.
     config: String,
-    /// The network archive for the initrd, as base64.
+    /// The network archive for the initrd, in base64.
     network: String,
-    /// Whether the image includes the program `nmstatectl` of the base image.
+    /// Whether the image includes `nmstatectl` from the base image.
     nmstatectl: bool,
     kernel_arguments: KernelArguments,
 }
@@ -124,11 +124,11 @@ impl PlanFile {
     ///
     /// # Errors
     ///
-    /// Returns an error if the image cannot be made or read.
+    /// Returns an error if the image cannot be created or read.
     pub fn new(form: &Form, packed: &PackedConfig, context: BaseContext<'_>) -> Result<Self, DiscoveryError> {
         let plan = packed.plan(form, context)?;
         let source = context.base.source();
-        // Hash both at the same time: each occupies one CPU core for as long as it takes to read a gigabyte.
+        // Hash both files concurrently. Each digest keeps one CPU core busy while a gigabyte is read.
         let (result, base) = std::thread::scope(|scope| {
             let base = scope.spawn(|| source.digest());
             (plan.sha256(), base.join().unwrap_or_else(|_| source.digest()))
@@ -150,13 +150,13 @@ impl PlanFile {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not a plan file, or has another version of the format.
+    /// Returns an error if the text is not a plan file, or has an unsupported format version.
     pub fn parse(json: &[u8]) -> Result<Self, PlanFileError> {
         #[derive(Deserialize)]
         struct Version {
             kindling_plan: u32,
         }
-        // Check the version first: a later version may have other fields.
+        // Check the version first, because a later version may have other fields.
         let Version { kindling_plan: found } =
             serde_json::from_slice(json).map_err(PlanFileError::Malformed)?;
         if found != VERSION {
@@ -169,7 +169,7 @@ impl PlanFile {
     ///
     /// # Errors
     ///
-    /// Does not fail in practice.
+    /// Returns an error if the plan file cannot be serialized, which does not occur in practice.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string_pretty(self).map(|text| text + "\n")
     }
@@ -186,18 +186,18 @@ impl PlanFile {
         self.base
     }
 
-    /// Returns the length and digest of the image.
+    /// Returns the length and digest of the described image.
     #[must_use]
     pub fn result(&self) -> ImageIdentity {
         self.result
     }
 
-    /// Returns the plan of the image on its base image. Reads the whole base image to verify its digest. The caller
-    /// must compare the image with [`result`](Self::result) or call [`prove`](Self::prove).
+    /// Returns the plan of the image over its base image. Reads the whole base image to verify its digest. The caller
+    /// must then compare the digest of the created image with [`result`](Self::result), or call [`prove`](Self::prove).
     ///
     /// # Errors
     ///
-    /// Returns an error if the base image has another digest, or if the image cannot be made.
+    /// Returns an error if the base image has another digest, or if the image cannot be created.
     pub fn plan(&self, base: &BaseImage) -> Result<Plan, PlanFileError> {
         let source = base.source();
         let refused = |sha256| PlanFileError::OtherBase {
@@ -227,11 +227,11 @@ impl PlanFile {
         Ok(plan)
     }
 
-    /// Checks the digest of the written image.
+    /// Compares the digest of a created image with the plan file.
     ///
     /// # Errors
     ///
-    /// Returns an error if the digest is not that of the plan file.
+    /// Returns an error if the digest differs from the digest in the plan file.
     pub fn prove(&self, sha256: Digest) -> Result<(), PlanFileError> {
         if sha256 == self.result.sha256 { Ok(()) } else { Err(self.other_layout()) }
     }

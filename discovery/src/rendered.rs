@@ -1,4 +1,4 @@
-//! The rendered config of an infra-env for one image type.
+//! The rendered files of an infra-env for one image type.
 
 use bytes::Bytes;
 use ignition::discovery::DiscoveryImage;
@@ -9,14 +9,15 @@ use isogen::PackedArchive;
 use crate::error::DiscoveryError;
 use crate::inputs::Inputs;
 
-/// The config of an infra-env for one image type. This service and an external inventory render the same one.
+/// The rendered files of an infra-env for one image type. They are the same whether this service or an external
+/// inventory renders them.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RenderedConfig {
-    /// The Ignition config, as JSON. It holds secrets.
+    /// The Ignition config, as JSON. It contains secrets.
     pub config: Bytes,
-    /// The network archive for the initrd. It may be empty, and always is for a full ISO.
+    /// The network archive for the initrd. May be empty, and always is for a full ISO.
     pub network: PackedArchive,
-    /// Changes of the kernel arguments.
+    /// The changes to the kernel arguments.
     pub kernel_arguments: KernelArguments,
 }
 
@@ -31,7 +32,7 @@ impl std::fmt::Debug for RenderedConfig {
 }
 
 impl Inputs {
-    /// Renders the config for an image type.
+    /// Renders the files for an image type.
     ///
     /// # Errors
     ///
@@ -48,8 +49,8 @@ impl Inputs {
         self.rendered_with(network, image_type, networks)
     }
 
-    /// Renders the config for the initrd of a host that boots over the network. The Ignition config is that of
-    /// `image_type`, and the network archive is always included.
+    /// Renders the files for the initrd of a host that boots over the network: the Ignition config of `image_type`, and
+    /// always the network archive.
     ///
     /// # Errors
     ///

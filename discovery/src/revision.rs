@@ -1,9 +1,9 @@
-//! Revisions of images: short digests of everything that an image is made of.
+//! Revisions of images: short digests of everything that determines an image's bytes.
 //!
 //! A revision is known without the base image, so a URL that contains it can be published before the base image is
-//! downloaded. It covers the packed archives, the changes of the kernel arguments, the form, the layout rules, and the
-//! catalogue's description of the base image. The contents of a base image without a digest in the catalogue are not
-//! covered: the entity tag is.
+//! downloaded. It covers the packed archives, the changes to the kernel arguments, the form, the layout rules, and the
+//! catalogue's description of the base image. If the catalogue has no digest of the base image, the revision does not
+//! cover its contents; the entity tag does.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use isogen::{Digest, Hasher, KargsOperations};
 use crate::form::Form;
 use crate::packed::PackedConfig;
 
-/// The revision of an image: 16 hexadecimal digits in lower case. Images of different bytes have different revisions.
+/// The revision of an image: 16 lower-case hexadecimal digits. Images with different bytes have different revisions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ImageRevision(u64);
 
@@ -38,7 +38,7 @@ impl fmt::Debug for ImageRevision {
 impl FromStr for ImageRevision {
     type Err = InvalidRevision;
 
-    /// Parses the only text of a revision, so that an image does not have several URLs.
+    /// Parses a revision. Accepts only one text for each revision, so that an image has only one URL.
     fn from_str(text: &str) -> Result<Self, InvalidRevision> {
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         if text.len() != 16 || !text.bytes().all(is_digit) {
@@ -48,21 +48,21 @@ impl FromStr for ImageRevision {
     }
 }
 
-/// The catalogue's description of a base image.
+/// A base image, as the catalogue describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BaseImageEntry<'a> {
-    /// The version of the image.
+    /// The version of the base image.
     pub version: &'a str,
-    /// The name of its CPU architecture.
+    /// The CPU architecture, by name.
     pub architecture: &'a str,
-    /// The location to download it from.
+    /// The URL to download the base image from.
     pub url: &'a str,
-    /// The expected digest of its bytes, if known.
+    /// The expected SHA-256 digest of the base image, if known.
     pub sha256: Option<Digest>,
 }
 
 impl PackedConfig {
-    /// Returns the revision of the image of a form on the base image of a catalogue entry.
+    /// Returns the revision of the image with the given form and base image.
     #[must_use]
     pub fn revision(&self, form: &Form, base: &BaseImageEntry<'_>) -> ImageRevision {
         let operations = self.kargs_operations();
@@ -75,7 +75,7 @@ impl PackedConfig {
             }
             Form::Initrd => ("initrd", self.network.as_bytes(), &[], ""),
         };
-        // The same bytes may be downloaded from anywhere.
+        // The URL does not matter if the digest is known, because the bytes are the same.
         let contents = base.sha256.map_or_else(|| base.url.to_owned(), |digest| digest.to_string());
         let digest = list_digest([
             b"kindling image",
@@ -99,11 +99,11 @@ fn operations_digest(operations: &KargsOperations) -> Digest {
     list_digest([delete, append, replace].map(|values| list_digest(values).0))
 }
 
-/// Returns a digest of the number and the contents of some items.
+/// Returns a digest of the number and the contents of the items.
 fn list_digest(items: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Digest {
     let mut hasher = Hasher::new();
     for item in items {
-        // All digests have the same length, so the boundaries of the items are part of the digest.
+        // All item digests have the same length, so the combined digest also determines the boundaries between items.
         hasher.update(&Digest::from_data(item.as_ref()).0);
     }
     hasher.finish()
@@ -145,7 +145,7 @@ mod tests {
         }
     }
 
-    /// A change of this revision changes the URLs of all images.
+    /// If this test fails, the URLs of all images change.
     #[test]
     fn revision_is_the_same_on_every_machine() {
         let arguments = r#"[{"operation": "append", "value": "quiet"}]"#;
@@ -183,12 +183,12 @@ mod tests {
         let arguments = r#"[{"operation": "append", "value": "a"}]"#;
         let full = packed("{}", "", arguments).revision(&Form::Full, &ENTRY);
         assert_eq!(packed("{}", "n", arguments).revision(&Form::Full, &ENTRY), full);
-        // The arguments of a host that boots over the network are in its script.
+        // Kernel arguments of a host that boots over the network are in its iPXE script, not in its initrd.
         let initrd = packed("{}", "n", "[]").revision(&Form::Initrd, &ENTRY);
         assert_eq!(packed("{}", "n", arguments).revision(&Form::Initrd, &ENTRY), initrd);
-        let known = BaseImageEntry { sha256: Some(Digest::from_data(b"a")), ..ENTRY };
-        let moved = BaseImageEntry { url: "http://mirror/b.iso", ..known };
+        let with_digest = BaseImageEntry { sha256: Some(Digest::from_data(b"a")), ..ENTRY };
+        let moved = BaseImageEntry { url: "http://mirror/b.iso", ..with_digest };
         let config = packed("{}", "", "[]");
-        assert_eq!(config.revision(&Form::Full, &moved), config.revision(&Form::Full, &known));
+        assert_eq!(config.revision(&Form::Full, &moved), config.revision(&Form::Full, &with_digest));
     }
 }

@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use ignition::version::Version;
 
-/// An OpenShift version, such as `4.18`, as the user wrote it.
+/// An OpenShift version, such as `4.18`, in the form that the user wrote.
 ///
-/// URLs and messages contain the text, and decisions use the [parsed](Self::parsed) version.
+/// URLs and messages contain this text. Decisions use the [parsed](Self::parsed) version.
 ///
 /// # Examples
 ///
@@ -32,7 +32,7 @@ pub struct OpenshiftVersion {
 #[error("{text:?} is not an OpenShift version such as 4.18")]
 #[non_exhaustive]
 pub struct InvalidVersion {
-    /// The text.
+    /// The rejected text.
     pub text: String,
 }
 
@@ -54,7 +54,7 @@ impl FromStr for OpenshiftVersion {
     type Err = InvalidVersion;
 
     fn from_str(text: &str) -> Result<Self, InvalidVersion> {
-        // Build metadata follow a `+`. `Version` ignores them, and URLs contain them.
+        // `Version` ignores build metadata after `+`, but URLs contain it.
         let is_plain = |it: u8| it.is_ascii_alphanumeric() || b".-+".contains(&it);
         let parsed = Version::parse(text).filter(|_| text.bytes().all(is_plain));
         match parsed {

@@ -1,4 +1,4 @@
-//! Images of an infra-env, made from every base image that has an embed area, and read back.
+//! Tests that discovery images can be created from every base image with an embed area, and read back.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
@@ -64,7 +64,7 @@ fn full_image_contains_config_networks_and_kernel_arguments() {
     let networks = inputs.networks(&cache).unwrap();
     let config = inputs.config(DiscoveryImage::Full, &networks).unwrap().config.to_string();
     let full = PackedConfig::new(&inputs.rendered(DiscoveryImage::Full, &networks).unwrap()).unwrap();
-    let mut made = 0;
+    let mut image_count = 0;
     for (recipe, base) in base_images() {
         let plan = full.full_iso(BaseContext { base: &base, nmstatectl: None }).unwrap();
         let image = open_plan(&plan);
@@ -74,9 +74,9 @@ fn full_image_contains_config_networks_and_kernel_arguments() {
             plan.identity().unwrap(),
             full.full_iso(BaseContext { base: &base, nmstatectl: None }).unwrap().identity().unwrap()
         );
-        made += 1;
+        image_count += 1;
     }
-    assert!(made >= 10, "{made} images were made");
+    assert!(image_count >= 10, "{image_count} images were made");
     assert!(config.contains("/etc/assisted/network/host1/"));
 }
 
@@ -87,10 +87,10 @@ fn minimal_image_has_networks_in_separate_files() {
     let minimal = PackedConfig::new(&inputs.rendered(DiscoveryImage::Minimal, &networks).unwrap()).unwrap();
     let program =
         PackedArchive::from_file("/usr/bin/nmstatectl", 0o100_755, b"program", Encoding::Gzip).unwrap();
-    let mut made = 0;
+    let mut image_count = 0;
     for (recipe, base) in base_images().filter(|(recipe, _)| recipe.architecture() == Architecture::X86_64) {
-        let ground = BaseContext { base: &base, nmstatectl: Some(&program) };
-        let plan = minimal.minimal_iso(ground, &rootfs_url()).unwrap();
+        let context = BaseContext { base: &base, nmstatectl: Some(&program) };
+        let plan = minimal.minimal_iso(context, &rootfs_url()).unwrap();
         let image = open_plan(&plan);
         assert!(image.file("images/pxeboot/rootfs.img").is_err(), "{recipe:?}");
         let network = image.file("images/assisted_installer_custom.img").unwrap().read_all(1 << 20).unwrap();
@@ -100,9 +100,9 @@ fn minimal_image_has_networks_in_separate_files() {
         let arguments = image.kargs().unwrap().current().unwrap().to_owned();
         assert!(arguments.contains("coreos.live.rootfs_url="), "{recipe:?}: {arguments}");
         assert!(!plan.is_empty() && plan.len() < base.source().len(), "{recipe:?}");
-        made += 1;
+        image_count += 1;
     }
-    assert!(made >= 3, "{made} images were made");
+    assert!(image_count >= 3, "{image_count} images were made");
 }
 
 #[test]
@@ -124,8 +124,8 @@ fn network_boot_initrd_is_followed_by_all_archives() {
     let program =
         PackedArchive::from_file("/usr/bin/nmstatectl", 0o100_755, b"program", Encoding::Gzip).unwrap();
     for (recipe, base) in base_images() {
-        let ground = BaseContext { base: &base, nmstatectl: Some(&program) };
-        let plan = minimal.network_initrd(ground).unwrap();
+        let context = BaseContext { base: &base, nmstatectl: Some(&program) };
+        let plan = minimal.network_initrd(context).unwrap();
         let base_len = base.file("images/pxeboot/initrd.img").unwrap().len();
         let bytes = plan.read_all(64 << 20).unwrap();
         let added = Archive::read(&bytes[usize::try_from(base_len).unwrap()..], ArchiveLimits::IGNITION_AREA)

@@ -1,4 +1,4 @@
-//! Checks a draft, and returns its inputs.
+//! The check of a draft, and its conversion to inputs.
 
 use ignition::discovery::{InfraEnvSettings, Override};
 use ignition::network::KeyfileCache;
@@ -13,10 +13,10 @@ use crate::inputs::Inputs;
 use crate::version::OpenshiftVersion;
 
 impl Draft {
-    /// Checks all values that the draft has: whether they are valid, whether hosts contradict each other or their
-    /// cluster, and whether something is probably a mistake. Missing values are not reported.
+    /// Checks all values of the draft. Finds invalid values, contradictions among hosts or with their cluster, and
+    /// probable mistakes. Does not report missing values.
     ///
-    /// The check generates the network files, which takes most of the time. They stay in the cache.
+    /// The check generates the network files, which takes most of its time, and stores them in `cache`.
     #[must_use]
     pub fn check(&self, cache: &KeyfileCache) -> DiscoveryReport {
         let mut findings = DiscoveryReport::default();
@@ -31,11 +31,11 @@ impl Draft {
         findings
     }
 
-    /// Parses and checks the values. Returns the inputs of the images, and the warnings.
+    /// Parses and checks the values. Returns the inputs of the images, and the warnings about them.
     ///
     /// # Errors
     ///
-    /// Returns all findings if a value is missing or if one of the findings is an error.
+    /// Returns all findings if a value is missing or at least one finding is an error.
     pub fn inputs(
         &self,
         service_context: &ServiceContext,
@@ -77,7 +77,7 @@ impl Draft {
             .check(cache)
     }
 
-    /// Returns the version of the draft, or that of the base image. Reports a missing one.
+    /// Returns the version of the draft, or else the version of the base image. Adds an error if neither is known.
     fn version(
         &self,
         own: Option<Located<OpenshiftVersion>>,

@@ -1,4 +1,4 @@
-//! An unchecked infra-env: texts with their locations, which become [`Inputs`] if all of them are valid.
+//! Unchecked infra-envs: texts with their locations. If all texts are valid, they become [`Inputs`].
 
 mod inputs;
 pub(crate) mod values;
@@ -11,17 +11,17 @@ use crate::finding::{Located, SourceLocation};
 use crate::host::Host;
 use crate::version::OpenshiftVersion;
 
-/// A text and its location. `"...".into()` creates one without a location.
+/// A text and its location. `"...".into()` creates a text without a location.
 pub type Text = Located<String>;
 
-/// An infra-env as the user wrote it. Its values are not checked yet.
+/// An infra-env as the user wrote it, before any check.
 #[derive(Clone, Default)]
 pub struct Draft {
     /// The name of the infra-env.
     pub name: Option<Text>,
-    /// The id of the infra-env in the inventory.
+    /// The id of the infra-env in the inventory, as a UUID.
     pub id: Option<Text>,
-    /// The pull secret.
+    /// The pull secret, as JSON.
     pub pull_secret: Option<Text>,
     /// The SSH public keys that may log in, one per line.
     pub ssh_keys: Option<Text>,
@@ -29,51 +29,51 @@ pub struct Draft {
     pub http_proxy: Option<Text>,
     /// The proxy for `https:` URLs.
     pub https_proxy: Option<Text>,
-    /// Destinations that are reached without a proxy, separated by commas.
+    /// Destinations to reach without a proxy, separated by commas.
     pub no_proxy: Option<Text>,
-    /// NTP servers in addition to those of the system, separated by commas.
+    /// NTP servers to add to the system's own, separated by commas.
     pub additional_ntp_sources: Option<Text>,
-    /// NTP servers that replace those of the system, separated by commas.
+    /// NTP servers that replace the system's own, separated by commas.
     pub ntp_sources: Option<Text>,
-    /// Additional trusted certificates, in PEM.
+    /// Additional CA certificates to trust, in PEM format.
     pub trust_bundle: Option<Text>,
-    /// The text of a `registries.conf` with mirrors of registries.
+    /// The text of a `registries.conf` that configures mirror registries.
     pub registries: Option<Text>,
-    /// The authorities that signed the certificates of the mirrors, in PEM.
+    /// The CA certificates for the mirror registries, in PEM format.
     pub registries_authority: Option<Text>,
-    /// A config that is merged over the generated one.
+    /// An Ignition config to merge over the generated one, as JSON.
     pub config_override: Option<Text>,
-    /// Changes of the kernel arguments.
+    /// Changes to the kernel arguments.
     pub kernel_arguments: Vec<Located<(KernelArgumentOperation, String)>>,
     /// The static networks of the hosts.
     pub hosts: Vec<Host>,
-    /// The networks of the cluster that the hosts are meant for.
+    /// The networks of the cluster that the hosts will join.
     pub cluster: ClusterNetworks,
     /// The OpenShift version whose base image the hosts boot.
     pub version: Option<Text>,
-    /// The location of a release image whose tag contains no version.
+    /// The location of a release image whose tag contains no version. Used in the finding about a missing version.
     pub version_hint: Option<SourceLocation>,
     /// The CPU architecture of the hosts.
     pub architecture: Option<Text>,
-    /// The image type, as in the API.
+    /// The image type, as in the API: `full-iso` or `minimal-iso`.
     pub image_type: Option<Text>,
-    /// The time in seconds that a host waits before it inspects its network.
+    /// How long a host waits before it inspects its network, in seconds.
     pub discovery_delay_seconds: Option<Located<u32>>,
-    /// Fields of manifests that a request to a service does not contain, each with the reason or the consequence.
+    /// Fields of manifests that a request to a service cannot contain. Each text is the reason or the consequence.
     pub unsent_fields: Vec<Located<&'static str>>,
 }
 
 /// Settings that all infra-envs of a service share.
 #[derive(Clone, Debug)]
 pub struct ServiceContext {
-    /// The service that agents report to.
+    /// The service that the agents report to.
     pub service: InventoryService,
-    /// The OpenShift version of the base image, if known. Used if the draft has none.
+    /// The OpenShift version of the base image, if known. Used if the draft contains no version.
     pub version: Option<OpenshiftVersion>,
 }
 
 impl Draft {
-    /// Merges `overrides` over this draft: its values take precedence.
+    /// Replaces values of this draft by the values that are set in `overrides`.
     #[must_use]
     pub fn with(self, overrides: Self) -> Self {
         let join = |mut one: Vec<_>, mut other: Vec<_>| {
@@ -88,7 +88,7 @@ impl Draft {
             http_proxy: overrides.http_proxy.or(self.http_proxy),
             https_proxy: overrides.https_proxy.or(self.https_proxy),
             no_proxy: overrides.no_proxy.or(self.no_proxy),
-            // The two exclude one another: setting one kind of NTP sources clears the other.
+            // The two settings exclude each other: setting one kind of NTP source clears the other.
             additional_ntp_sources: match (&overrides.additional_ntp_sources, &overrides.ntp_sources) {
                 (None, Some(_)) => None,
                 _ => overrides.additional_ntp_sources.clone().or(self.additional_ntp_sources),
@@ -114,7 +114,7 @@ impl Draft {
     }
 }
 
-/// Omits the config and the credentials.
+/// Leaves out the config override and the credentials.
 impl std::fmt::Debug for Draft {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Draft")

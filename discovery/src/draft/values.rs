@@ -1,4 +1,4 @@
-//! The values of a draft, parsed one by one.
+//! Parsers for the individual values of a draft.
 
 use ignition::discovery::kernel_arguments::{KernelArgumentChange, KernelArguments, MAX_CHANGES};
 use ignition::discovery::{
@@ -10,7 +10,7 @@ use super::{Draft, Text};
 use crate::finding::{DiscoveryReport, Located};
 use crate::version::OpenshiftVersion;
 
-/// The values of a draft. A value that is absent or invalid is `None` or the default.
+/// The parsed values of a draft. An absent or invalid value is `None` or the default.
 pub(crate) struct DraftValues {
     pub(crate) id: Option<InfraEnvId>,
     pub(crate) pull_secret: Option<PullSecret>,
@@ -25,7 +25,7 @@ pub(crate) struct DraftValues {
 }
 
 impl DraftValues {
-    /// Parses the values, and reports those that are invalid.
+    /// Parses the values, and adds findings for the invalid ones.
     pub(crate) fn parse(draft: &Draft, findings: &mut DiscoveryReport) -> Self {
         Self {
             id: parse_or_report(draft.id.as_ref(), "id", findings, InfraEnvId::parse),
@@ -44,13 +44,13 @@ impl DraftValues {
 }
 
 fn pull_secret(draft: &Draft, findings: &mut DiscoveryReport) -> Option<PullSecret> {
-    let given = draft.pull_secret.as_ref()?;
-    let place = given.place.or_whole("infra-env");
-    if given.value.trim().is_empty() {
+    let secret = draft.pull_secret.as_ref()?;
+    let place = secret.place.or_whole("infra-env");
+    if secret.value.trim().is_empty() {
         findings.error(place, "pull secret is empty");
         return None;
     }
-    let parsed = PullSecret::parse(&given.value);
+    let parsed = PullSecret::parse(&secret.value);
     findings.value(&place, parsed.map_err(|error| format!("pull secret: {}", reason(&error))))
 }
 
@@ -83,18 +83,18 @@ fn kernel_arguments(draft: &Draft, findings: &mut DiscoveryReport) -> KernelArgu
         let message = format!("more than {MAX_CHANGES} changes of kernel arguments");
         findings.error(first.place.or_whole(WHOLE), message);
     }
-    let changes = draft.kernel_arguments.iter().filter_map(|given| {
-        let (operation, value) = &given.value;
+    let changes = draft.kernel_arguments.iter().filter_map(|change_text| {
+        let (operation, value) = &change_text.value;
         let change = KernelArgumentChange::new(*operation, value).map_err(|error| reason(&error));
-        findings.value(&given.place.or_whole(WHOLE), change)
+        findings.value(&change_text.place.or_whole(WHOLE), change)
     });
     changes.collect()
 }
 
 fn version(draft: &Draft, findings: &mut DiscoveryReport) -> Option<Located<OpenshiftVersion>> {
-    let given = draft.version.as_ref()?;
-    let place = given.place.or_whole("OpenShift version");
-    let version = given.value.parse::<OpenshiftVersion>().map_err(|error| error.to_string());
+    let text = draft.version.as_ref()?;
+    let place = text.place.or_whole("OpenShift version");
+    let version = text.value.parse::<OpenshiftVersion>().map_err(|error| error.to_string());
     findings.value(&place, version).map(|version| Located::new(version, place))
 }
 
@@ -111,28 +111,29 @@ fn image_type(draft: &Draft, findings: &mut DiscoveryReport) -> DiscoveryImage {
 }
 
 fn certificates(
-    given: Option<&Text>,
+    text: Option<&Text>,
     field: &str,
     findings: &mut DiscoveryReport,
 ) -> Option<CertificateBundle> {
-    let given = given.filter(|it| !it.value.trim().is_empty());
-    parse_or_report(given, field, findings, |pem| CertificateBundle::parse("certificates", pem))
+    let text = text.filter(|it| !it.value.trim().is_empty());
+    parse_or_report(text, field, findings, |pem| CertificateBundle::parse("certificates", pem))
 }
 
 fn parse_or_report<T>(
-    given: Option<&Text>,
+    text: Option<&Text>,
     field: &str,
     findings: &mut DiscoveryReport,
     parse: impl Fn(&str) -> Result<T, InputError>,
 ) -> Option<T> {
-    let given = given?;
-    findings.value(&given.place.or_whole(field), parse(&given.value).map_err(|error| reason(&error)))
+    let text = text?;
+    findings.value(&text.place.or_whole(field), parse(&text.value).map_err(|error| reason(&error)))
 }
 
-/// Returns the reason of an input error with the found value. The location already names the field.
+/// Returns the reason of an input error, with the invalid value. Omits the field name, because the location contains
+/// it.
 pub(crate) fn reason(error: &InputError) -> String {
     match &error.found {
-        Some(found) => format!("{:?} {}", found.chars().take(100).collect::<String>(), error.reason),
+        Some(value) => format!("{:?} {}", value.chars().take(100).collect::<String>(), error.reason),
         None => error.reason.clone(),
     }
 }

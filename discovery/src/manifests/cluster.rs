@@ -1,4 +1,4 @@
-//! The networks of a cluster, from its `AgentClusterInstall`.
+//! The networks of a cluster, read from its `AgentClusterInstall`.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use ignition::network::check::{Cidr, ClusterNetworks, ClusterVip};
 use super::Object;
 use crate::{DiscoveryReport, Located, Text};
 
-/// The fields of the specification of an `AgentClusterInstall`, and of its network.
+/// The known fields of an `AgentClusterInstall`: of its `spec`, and of `spec.networking`.
 const FIELDS: [&str; 23] = [
     "apiVIP",
     "apiVIPs",
@@ -36,7 +36,7 @@ const FIELDS: [&str; 23] = [
 const NETWORKING_FIELDS: [&str; 5] =
     ["clusterNetwork", "machineNetwork", "networkType", "serviceNetwork", "userManagedNetworking"];
 
-/// Reads the API and ingress VIPs and the machine networks.
+/// Reads the API VIPs, the ingress VIPs and the machine networks.
 pub(super) fn networks(install: &Object, findings: &mut DiscoveryReport) -> ClusterNetworks {
     let is_sound = install.has_fields("spec", &FIELDS, findings)
         && install.has_fields("spec.networking", &NETWORKING_FIELDS, findings);

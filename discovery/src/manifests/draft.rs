@@ -1,4 +1,4 @@
-//! Converts an `InfraEnv` and the objects that it refers to into the draft of an infra-env.
+//! Conversion of an `InfraEnv` and the objects that it refers to into a draft.
 
 use ignition::discovery::kernel_arguments::KernelArgumentOperation;
 use ignition::discovery::{InfraEnvId, TimeSources};
@@ -16,7 +16,7 @@ use crate::{
     Text,
 };
 
-/// The fields of the specification of an `InfraEnv`.
+/// The known fields of an `InfraEnv`'s `spec`.
 const FIELDS: [&str; 19] = [
     "additionalNTPSources",
     "additionalTrustBundle",
@@ -36,11 +36,11 @@ const FIELDS: [&str; 19] = [
     "proxy",
     "pullSecretRef",
     "sshAuthorizedKey",
-    // Some generators of manifests write this field, although it has no effect.
+    // Some manifest generators write this field, although it has no effect.
     "agentLabelSelector",
 ];
 
-/// Fields for which a request to a service has no parameter, each with the reason or the consequence.
+/// Fields that a request to a service cannot contain. The second text is the reason or the consequence.
 const UNSENT_FIELDS: [(&str, &str); 3] = [
     ("spec.clusterRef", "the hosts are not bound to a cluster"),
     ("spec.agentLabels", "they are labels of Kubernetes Agents, and hosts in the API have no such labels"),
@@ -52,20 +52,21 @@ const KERNEL_ARGUMENT_FIELDS: [&str; 2] = ["operation", "value"];
 const REFERENCE_FIELDS: [&str; 2] = ["name", "namespace"];
 
 impl Manifests {
-    /// Returns the draft of an infra-env and the findings about the manifests, which may be errors. `wanted` is its
-    /// name or `NAMESPACE/NAME`, which is needed if there are several. Values of `over` take precedence. A value that
-    /// `over` has is not looked up through references.
+    /// Returns the draft of an infra-env and the findings about the manifests, which may include errors.
+    ///
+    /// `infra_env_name` is `NAME` or `NAMESPACE/NAME`, and is required if there are several `InfraEnv`s. Values in `over`
+    /// take precedence, and a reference is not followed if `over` contains its value.
     ///
     /// # Errors
     ///
-    /// Returns the findings if no manifest or more than one is the wanted `InfraEnv`.
+    /// Returns the findings if no `InfraEnv` matches or more than one matches.
     pub fn draft(
         &self,
-        wanted: Option<&str>,
+        infra_env_name: Option<&str>,
         over: Draft,
     ) -> Result<(Draft, DiscoveryReport), DiscoveryReport> {
         let mut findings = self.findings.clone();
-        let object = match self.infra_env(wanted) {
+        let object = match self.infra_env(infra_env_name) {
             Ok(object) => object,
             Err(finding) => {
                 findings.push(finding);
@@ -77,23 +78,24 @@ impl Manifests {
         Ok((draft, reader.findings))
     }
 
-    fn infra_env(&self, wanted: Option<&str>) -> Result<&Object, DiscoveryFinding> {
-        let is_wanted = |object: &&Object| match wanted.map(|it| it.split_once('/').unwrap_or(("", it))) {
-            None => true,
-            Some((namespace, name)) => {
-                object.name() == name && (namespace.is_empty() || namespace == object.namespace())
-            }
-        };
-        let found: Vec<&Object> = self.objects_of_kind("InfraEnv").filter(is_wanted).collect();
+    fn infra_env(&self, infra_env_name: Option<&str>) -> Result<&Object, DiscoveryFinding> {
+        let is_match =
+            |object: &&Object| match infra_env_name.map(|it| it.split_once('/').unwrap_or(("", it))) {
+                None => true,
+                Some((namespace, name)) => {
+                    object.name() == name && (namespace.is_empty() || namespace == object.namespace())
+                }
+            };
+        let infra_envs: Vec<&Object> = self.objects_of_kind("InfraEnv").filter(is_match).collect();
         let error = |kind, place, message| {
             Err(DiscoveryFinding::new(Severity::Error, place, message).with_kind(kind))
         };
-        match found.as_slice() {
+        match infra_envs.as_slice() {
             [object] => Ok(object),
             [] => {
-                let named = wanted.map(|wanted| format!(" named {wanted:?}")).unwrap_or_default();
+                let suffix = infra_env_name.map(|name| format!(" named {name:?}")).unwrap_or_default();
                 let place = SourceLocation::whole(self.location());
-                error(FindingKind::UnknownInfraEnv, place, format!("no InfraEnv{named} found"))
+                error(FindingKind::UnknownInfraEnv, place, format!("no InfraEnv{suffix} found"))
             }
             [first, second, ..] => {
                 let is_same = first.namespace() == second.namespace() && first.name() == second.name();
@@ -101,22 +103,22 @@ impl Manifests {
                 if is_same {
                     error(FindingKind::Value, place, duplicate_message([first, second]))
                 } else {
-                    error(FindingKind::AmbiguousInfraEnv, place, several_infra_envs_message(&found))
+                    error(FindingKind::AmbiguousInfraEnv, place, several_infra_envs_message(&infra_envs))
                 }
             }
         }
     }
 }
 
-fn several_infra_envs_message(found: &[&Object]) -> String {
+fn several_infra_envs_message(infra_envs: &[&Object]) -> String {
     let name = |it: &&Object| {
         format!("{}/{} ({})", it.namespace(), it.name(), it.location_of("metadata.name").line())
     };
-    let names: Vec<String> = found.iter().map(name).collect();
+    let names: Vec<String> = infra_envs.iter().map(name).collect();
     format!("found several InfraEnvs: {}", names.join(", "))
 }
 
-/// Reads one infra-env.
+/// A reader of one `InfraEnv`.
 struct InfraEnvReader<'a> {
     manifests: &'a Manifests,
     object: &'a Object,
@@ -186,7 +188,7 @@ impl<'a> InfraEnvReader<'a> {
         self.object.text(path, &mut self.findings).filter(|it| !it.value.is_empty())
     }
 
-    /// Reads a list of NTP sources. An invalid one is reported with its index, and left out.
+    /// Reads a list of NTP sources. Reports an invalid source with its index, and leaves it out.
     fn time_sources(&mut self, path: &str) -> Option<Text> {
         let Located { mut value, place } = self.object.texts(path, &mut self.findings)?;
         let mut index = 0_usize;
@@ -216,8 +218,8 @@ impl<'a> InfraEnvReader<'a> {
         uid
     }
 
-    /// Returns the id in the inventory if the manifest was exported from a cluster and its status contains it.
-    /// Otherwise, derives an id from the name.
+    /// Returns the id in the inventory if the status of the manifest contains it, because the manifest was exported
+    /// from a cluster. Otherwise derives an id from the name.
     fn id_from_status_or_name(&mut self) -> Option<Text> {
         for path in ["status.isoDownloadURL", "status.bootArtifacts.initrd"] {
             let url = self.object.get(path).and_then(Value::as_str).into_iter();
@@ -235,7 +237,7 @@ impl<'a> InfraEnvReader<'a> {
         Some(Located::new(id_from_name(&name), place))
     }
 
-    /// Returns whether a value is a valid reference or absent, and reports an invalid one.
+    /// Returns `true` if the value is absent or a valid reference. Reports an invalid reference.
     fn is_reference(&mut self, path: &str) -> bool {
         let Some(value) = self.object.get(path) else { return true };
         let (object, findings) = (self.object, &mut self.findings);
@@ -254,36 +256,36 @@ impl<'a> InfraEnvReader<'a> {
         if !self.is_reference(PATH) {
             return None;
         }
-        let Some(wanted) = self.referenced_object("Secret", PATH) else {
+        let Some(reference) = self.referenced_object("Secret", PATH) else {
             self.findings.error(self.object.location_of(PATH), "names no Secret");
             return None;
         };
         let mut findings = DiscoveryReport::default();
-        let secret = self.manifests.find(wanted, &self.object.location_of(PATH), &mut findings);
+        let secret = self.manifests.find(reference, &self.object.location_of(PATH), &mut findings);
         let text = secret.and_then(|secret| secret.secret_text(".dockerconfigjson", &mut findings));
         self.findings.append(findings);
         text
     }
 
-    /// Returns the mirrors that the infra-env refers to, or those in the directory.
+    /// Returns the mirrors that the `InfraEnv` refers to, or else the mirrors in the directory.
     fn mirrors(&mut self) -> (Option<Text>, Option<Text>) {
         const PATH: &str = "spec.mirrorRegistryRef";
         if self.object.get(PATH).is_none() {
-            let given = |loose: &Option<OtherFile>| {
+            let text_of = |loose: &Option<OtherFile>| {
                 let loose = loose.as_ref()?;
                 Some(Located::new(loose.text.clone(), SourceLocation::whole(loose.file.to_string())))
             };
-            return (given(&self.manifests.registries), given(&self.manifests.registries_authority));
+            return (text_of(&self.manifests.registries), text_of(&self.manifests.registries_authority));
         }
         if !self.is_reference(PATH) {
             return (None, None);
         }
-        let Some(wanted) = self.referenced_object("ConfigMap", PATH) else {
+        let Some(reference) = self.referenced_object("ConfigMap", PATH) else {
             self.findings.error(self.object.location_of(PATH), "names no ConfigMap");
             return (None, None);
         };
         let mut findings = DiscoveryReport::default();
-        let map = self.manifests.find(wanted, &self.object.location_of(PATH), &mut findings);
+        let map = self.manifests.find(reference, &self.object.location_of(PATH), &mut findings);
         let texts = map.map(|map| {
             let registries = map.config_text("registries.conf", &mut findings);
             if registries.is_none() {
@@ -295,37 +297,38 @@ impl<'a> InfraEnvReader<'a> {
         texts.unwrap_or_default()
     }
 
-    /// Returns the `AgentClusterInstall` that `spec.clusterRef` leads to.
+    /// Follows `spec.clusterRef` and its `ClusterDeployment` to the `AgentClusterInstall`.
     fn agent_cluster_install(&self, findings: &mut DiscoveryReport) -> Option<&'a Object> {
         let manifests = self.manifests;
-        let wanted = self.referenced_object("ClusterDeployment", "spec.clusterRef")?;
-        let cluster = manifests.find(wanted, &self.object.location_of("spec.clusterRef"), findings)?;
+        let reference = self.referenced_object("ClusterDeployment", "spec.clusterRef")?;
+        let cluster = manifests.find(reference, &self.object.location_of("spec.clusterRef"), findings)?;
         let name = cluster.text("spec.clusterInstallRef.name", findings)?.value;
-        let wanted =
+        let reference =
             ReferencedObject { kind: "AgentClusterInstall", namespace: cluster.namespace(), name: &name };
-        manifests.find(wanted, &cluster.location_of("spec.clusterInstallRef"), findings)
+        manifests.find(reference, &cluster.location_of("spec.clusterInstallRef"), findings)
     }
 
     /// Returns the VIPs and machine networks of the cluster.
     fn cluster(&mut self) -> ClusterNetworks {
-        // Findings about missing objects are dropped here: `release` reports them.
+        // Ignore findings about missing objects here, because `release` reports them.
         let Some(install) = self.agent_cluster_install(&mut DiscoveryReport::default()) else {
             return ClusterNetworks::default();
         };
         cluster::networks(install, &mut self.findings)
     }
 
-    /// Returns the version of the cluster's release, or the location of a release image whose tag contains no version.
+    /// Returns the version of the cluster's release. If the tag of its release image contains no version, returns the
+    /// location of the image instead.
     fn release(&mut self) -> (Option<Text>, Option<SourceLocation>) {
         let manifests = self.manifests;
         let mut findings = DiscoveryReport::default();
         let release = self.agent_cluster_install(&mut findings).and_then(|install| {
             let name = install.text("spec.imageSetRef.name", &mut findings)?.value;
-            let wanted = ReferencedObject { kind: "ClusterImageSet", namespace: "", name: &name };
-            let set = manifests.find(wanted, &install.location_of("spec.imageSetRef"), &mut findings)?;
+            let reference = ReferencedObject { kind: "ClusterImageSet", namespace: "", name: &name };
+            let set = manifests.find(reference, &install.location_of("spec.imageSetRef"), &mut findings)?;
             set.text("spec.releaseImage", &mut findings)
         });
-        // Only warnings: the version may be known from elsewhere.
+        // Report these only as warnings: another source may provide the version.
         for finding in findings.as_slice() {
             self.findings.warning(finding.place.clone(), finding.message.clone());
         }
@@ -358,15 +361,15 @@ impl<'a> InfraEnvReader<'a> {
                 continue;
             }
             let Ok(value) = object.text_in((&path, change), "value", &mut self.findings) else { continue };
-            let written = change.get("operation").cloned().unwrap_or_else(|| "append".into());
-            match (serde_json::from_value::<KernelArgumentOperation>(written.clone()), value) {
+            let operation_value = change.get("operation").cloned().unwrap_or_else(|| "append".into());
+            match (serde_json::from_value::<KernelArgumentOperation>(operation_value.clone()), value) {
                 (Ok(operation), Some(value)) => {
                     let place = object.location_of(&format!("{path}.value"));
                     changes.push(Located::new((operation, value.to_owned()), place));
                 }
                 (Err(_), _) => {
                     let place = object.location_of(&format!("{path}.operation"));
-                    self.findings.error(place, format!("{written} is not append, replace or delete"));
+                    self.findings.error(place, format!("{operation_value} is not append, replace or delete"));
                 }
                 (_, None) => self.findings.error(object.location_of(&path), "has no value"),
             }
@@ -375,12 +378,12 @@ impl<'a> InfraEnvReader<'a> {
     }
 
     fn hosts(&mut self) -> Vec<Host> {
-        let chosen = selection::select(self.manifests, self.object, &mut self.findings);
-        chosen.into_iter().filter_map(|object| host(object, &mut self.findings)).collect()
+        let configs = selection::select(self.manifests, self.object, &mut self.findings);
+        configs.into_iter().filter_map(|object| host(object, &mut self.findings)).collect()
     }
 }
 
-/// Returns the id of an infra-env that is not in any inventory yet. It depends only on the name.
+/// Derives an id for an infra-env that is not in an inventory yet. The same name always results in the same id.
 fn id_from_name(name: &str) -> String {
     let digest = Sha256::new_with_prefix(b"kindling infra-env ").chain_update(name).finalize();
     let mut bytes = [0; 16];
@@ -388,7 +391,7 @@ fn id_from_name(name: &str) -> String {
     uuid::Builder::from_custom_bytes(bytes).into_uuid().to_string()
 }
 
-/// Returns the version in the tag of a release image, or `None` if the image is named by a digest or the tag is not a
+/// Returns the version in the tag of a release image. Returns `None` if the reference uses a digest or the tag is not a
 /// version.
 fn release_version(image: &str) -> Option<String> {
     let tag = image.rsplit('/').next()?.split('@').next()?.split_once(':')?.1;

@@ -1,4 +1,4 @@
-//! Hosts from files: nmstate documents, `NMStateConfig` manifests, or lists in the format of the API.
+//! Hosts from files, which contain nmstate documents, `NMStateConfig` manifests, or lists in the format of the API.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use super::object::Object;
 use super::read::{ReadError, documents, parse};
 use crate::{DiscoveryReport, Host, HostOrigin, SourceLocation};
 
-/// The hosts in several files, which may also contain manifests of other kinds.
+/// The hosts from one or more files. The files may also contain manifests of other kinds.
 #[derive(Debug)]
 pub struct HostFiles {
-    /// The hosts, in the order of the files.
+    /// The hosts, in the order of the files and of the documents in them.
     pub hosts: Vec<Host>,
     /// The findings about the manifests.
     pub findings: DiscoveryReport,
-    /// The manifests of other kinds than `NMStateConfig`.
+    /// The manifests of kinds other than `NMStateConfig`.
     others: Vec<Object>,
     /// The files that contain manifests but no host.
     without_hosts: Vec<String>,
@@ -33,7 +33,7 @@ impl Default for HostFiles {
 }
 
 impl HostFiles {
-    /// Creates an empty set of hosts that accepts at most `max_hosts`.
+    /// Returns an empty set that accepts at most `max_hosts` hosts.
     #[must_use]
     pub fn with_max_hosts(max_hosts: usize) -> Self {
         Self {
@@ -45,16 +45,16 @@ impl HostFiles {
         }
     }
 
-    /// Adds the hosts of a file. Each YAML document is the nmstate of one host or a manifest. A list has the shape of
-    /// the inventory API's `static_network_config`.
+    /// Adds the hosts of a file. Each YAML document is either the nmstate document of one host or a manifest. A JSON or
+    /// YAML list has the format of `static_network_config` in the inventory API.
     ///
-    /// Hosts are named after their manifest, or after the file: with the index in a list (`hosts.json[3]`), or with the
-    /// line where the document begins if there are several (`hosts.yaml:12`).
+    /// A host has the name of its manifest, or else of its file. An index is added in a list (`hosts.json[3]`), and the
+    /// first line of the document if the file has several documents (`hosts.yaml:12`).
     ///
     /// # Errors
     ///
-    /// Returns an error if the file is not text, or a list of anything but hosts or of too many hosts. Too many
-    /// documents are a finding.
+    /// Returns an error if the file is not text, or if it is a list with too many items or with items that are not
+    /// hosts. Too many documents only cause a finding.
     pub fn add(&mut self, file: &str, bytes: &[u8]) -> Result<(), HostsFileError> {
         let Some(text) = std::str::from_utf8(bytes).ok().filter(|text| !is_host_list(text)) else {
             let listed = ignition::network::read_hosts(file, bytes)?;
@@ -86,7 +86,7 @@ impl HostFiles {
         Ok(())
     }
 
-    /// Removes the hosts beyond the limit. Returns `true` if there were any, which is a finding.
+    /// Removes the hosts beyond the limit, and adds a finding. Returns `true` if any hosts were removed.
     fn limit_hosts(&mut self, file: &str) -> bool {
         let max = self.max_hosts;
         let is_exceeded = self.hosts.len() > max;
@@ -98,11 +98,12 @@ impl HostFiles {
         is_exceeded
     }
 
-    /// Adds one of the documents of a file.
+    /// Adds one document of a file.
     fn add_part(&mut self, file: &Arc<str>, (skipped, document): (usize, &str), count: usize) {
         let value = match parse(file, skipped, document) {
             Ok(value) => Some(value),
-            // Report it here: the checks of a host count lines from the start of its document.
+            // Report the error here with its line in the file. The checks of a host count lines from the start of the
+            // document.
             Err(ReadError::Malformed { place, reason }) if count > 1 || skipped > 0 => {
                 return self.findings.error(place, reason);
             }
@@ -122,8 +123,8 @@ impl HostFiles {
         }
     }
 
-    /// Returns the networks of the cluster whose `AgentClusterInstall` is in the files, or an empty value if there are
-    /// several.
+    /// Returns the networks of the cluster from the only `AgentClusterInstall` in the files. Returns an empty value if
+    /// there are several.
     pub fn cluster(&mut self) -> ClusterNetworks {
         let mut installs = self.others.iter().filter(|object| object.kind() == "AgentClusterInstall");
         match (installs.next(), installs.next()) {
@@ -132,7 +133,7 @@ impl HostFiles {
         }
     }
 
-    /// Reports the files without hosts, if no file has any.
+    /// Adds findings about the files without hosts if no file contains a host.
     pub fn require_hosts(&mut self) {
         if self.hosts.is_empty() {
             for file in &self.without_hosts {
@@ -142,19 +143,19 @@ impl HostFiles {
     }
 }
 
-/// Returns whether a document has more than comments, directives and markers.
+/// Returns `true` if a document contains more than comments, directives and markers.
 fn has_content(document: &str) -> bool {
     let is_mark =
         |line: &str| line.is_empty() || line.starts_with(['#', '%']) || line == "---" || line == "...";
     document.lines().any(|line| !is_mark(line.trim()))
 }
 
-/// Creates a host from a file or list that is not a manifest. Hosts in lists already have names.
+/// Creates a host from a list item or a file that is not a manifest. Hosts in lists already have names.
 fn host_without_manifest(file: &str, network: HostNetwork) -> Host {
     Host { name: network.name().unwrap_or(file).to_owned(), network, origin: None }
 }
 
-/// Creates the host of a document.
+/// Creates the host of an nmstate document.
 fn host_of_document((file, label): (&Arc<str>, &str), skipped: usize, document: &str) -> Host {
     let origin = HostOrigin {
         file: Arc::clone(file),

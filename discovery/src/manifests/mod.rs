@@ -1,9 +1,10 @@
-//! Kubernetes manifests as the description of an infra-env: the files that users of zero-touch provisioning and of the
-//! agent-based installer already have.
+//! Infra-envs from Kubernetes manifests. Users of zero-touch provisioning and of the agent-based installer already have
+//! these files.
 //!
 //! [`Manifests::read`] reads a directory of YAML and JSON files. [`Manifests::draft`] follows the references of one
-//! `InfraEnv`: to its pull secret, to its `NMStateConfig`s by label, to its mirrors, and through `ClusterDeployment`
-//! and `AgentClusterInstall` to the `ClusterImageSet` with the version. Every finding has its file and line.
+//! `InfraEnv`: to its pull secret, by label to its `NMStateConfig`s, to its mirrors, and to its `ClusterDeployment`.
+//! From there it follows `AgentClusterInstall` to the `ClusterImageSet`, which determines the version. Every finding
+//! contains its file and line.
 
 mod cluster;
 mod draft;
@@ -25,33 +26,33 @@ use std::sync::Arc;
 
 use crate::DiscoveryReport;
 
-/// All manifests of a directory.
+/// The manifests of a directory, or from another source.
 #[derive(Clone, Debug, Default)]
 pub struct Manifests {
     objects: Vec<Object>,
-    /// The `registries.conf` with mirrors, in the directory layout of the agent-based installer.
+    /// `registries.conf`, which configures mirrors, at its path in the directory layout of the agent-based installer.
     registries: Option<OtherFile>,
-    /// The authorities that signed the certificates of the mirrors.
+    /// The CA certificates for the mirrors.
     registries_authority: Option<OtherFile>,
-    /// The directory or file that was read; `None` if texts or objects were added.
+    /// The source directory or file. `None` if texts or objects were added.
     directory: Option<PathBuf>,
     ids: IdSource,
-    /// The findings of reading the files.
+    /// The findings from reading the files.
     findings: DiscoveryReport,
 }
 
-/// What the id of an infra-env is made from.
+/// The source of an infra-env's id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IdSource {
-    /// The URLs in the status of the object if it has any, otherwise its namespace and name.
+    /// The image URLs in the status of the object. Without them, a hash of its namespace and name.
     #[default]
     Name,
     /// `metadata.uid`, which the API server sets.
     Uid,
 }
 
-/// A file that is not a manifest.
+/// A file of the directory that is not a manifest.
 #[derive(Clone, Debug)]
 struct OtherFile {
     file: Arc<str>,
@@ -59,13 +60,13 @@ struct OtherFile {
 }
 
 impl Manifests {
-    /// Sets what the ids of infra-envs are made from. Default: [`IdSource::Name`].
+    /// Sets the source of infra-env ids. Default: [`IdSource::Name`].
     #[must_use]
     pub fn with_ids_from(self, ids: IdSource) -> Self {
         Self { ids, ..self }
     }
 
-    /// Returns the location of all manifests, for messages.
+    /// Returns the common location of the manifests, for messages.
     fn location(&self) -> String {
         self.directory.as_ref().map_or_else(|| "the manifests".to_owned(), |it| it.display().to_string())
     }

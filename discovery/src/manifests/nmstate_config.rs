@@ -1,4 +1,4 @@
-//! The network of a host, from its `NMStateConfig`.
+//! The network of a host, read from its `NMStateConfig`.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use crate::{DiscoveryReport, Host};
 const FIELDS: [&str; 2] = ["config", "interfaces"];
 const INTERFACE_FIELDS: [&str; 2] = ["macAddress", "name"];
 
-/// Reads a host like [`host`]. Uses the document as the user wrote it if it can be cut out of the manifest.
+/// Reads a host like [`host`], but keeps the nmstate document as the user wrote it if its text can be extracted.
 pub(super) fn host_as_written(object: &Object, findings: &mut DiscoveryReport) -> Option<Host> {
     let host = host(object, findings)?;
     let Some(text) = object.mapping_text("spec.config") else { return Some(host) };
     Some(Host { network: host.network.with_document(text), ..host })
 }
 
-/// Reads the network of a host. The document is the JSON of the manifest's `spec.config` with sorted keys, which is
-/// what an API server returns.
+/// Reads the network of a host. The nmstate document is `spec.config` as JSON with sorted keys, which is the form that
+/// an API server returns.
 pub(super) fn host(object: &Object, findings: &mut DiscoveryReport) -> Option<Host> {
     if !object.has_fields("spec", &FIELDS, findings) {
         return None;
@@ -59,7 +59,7 @@ pub(super) fn host(object: &Object, findings: &mut DiscoveryReport) -> Option<Ho
     Some(Host { name: object.name().to_owned(), network, origin: Some(origin) })
 }
 
-/// Returns the value with sorted keys in all objects.
+/// Returns the value with the keys of all objects sorted.
 fn sorted(value: Value) -> Value {
     match value {
         Value::Array(items) => items.into_iter().map(sorted).collect(),

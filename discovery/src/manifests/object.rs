@@ -1,4 +1,4 @@
-//! One manifest: its values by path, and their lines.
+//! A Kubernetes object in a manifest, with access to its values by path and to their line numbers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,35 +9,34 @@ use serde_json::Value;
 
 use crate::{DiscoveryReport, Located, SourceLocation, Text};
 
-/// One manifest.
+/// A Kubernetes object.
 #[derive(Clone)]
 pub struct Object {
     value: Value,
     document: Arc<ManifestDocument>,
-    /// The prefix of all paths, if the object is an item of a `List`.
+    /// The path of the object in its document, if it is an item of a `List`.
     prefix: String,
 }
 
-/// The document that contains an object.
+/// The document that contains the object.
 struct ManifestDocument {
-    /// The name of the file or of another source.
+    /// The name of the file or of another source, for messages.
     file: Arc<str>,
-    /// `None` if the object was a value in memory.
+    /// `None` if the object is a value in memory.
     text: Option<DocumentText>,
 }
 
-/// The text of a document.
 struct DocumentText {
-    /// The number of lines before the document in the file.
+    /// Number of lines before the document in the file.
     skipped: usize,
     text: Box<str>,
     lines: OnceLock<Arc<LineIndex>>,
-    /// Where each line of `text` begins.
+    /// The byte offset at which each line of `text` begins.
     line_starts: OnceLock<Vec<usize>>,
 }
 
 impl ManifestDocument {
-    /// Returns the line of a value in the file, or the first line of the document.
+    /// Returns the line of a value in the file, or else the first line of the document.
     fn line_of(&self, path: &str) -> Option<usize> {
         let text = self.text.as_ref()?;
         Some(text.lines().find(path).unwrap_or(1).saturating_add(text.skipped))
@@ -49,7 +48,7 @@ impl DocumentText {
         Self { skipped, text: text.into(), lines: OnceLock::new(), line_starts: OnceLock::new() }
     }
 
-    /// Returns the text from a line on, which is counted from 1.
+    /// Returns the text from a line to the end. Lines are counted from 1.
     fn text_at_line(&self, line: usize) -> &str {
         let starts = self.line_starts.get_or_init(|| {
             let ends = self.text.match_indices('\n').map(|(end, _)| end.saturating_add(1));
@@ -64,8 +63,8 @@ impl DocumentText {
 }
 
 impl Object {
-    /// Returns the objects of a document: one, or the items of a `List`. Anything that is not a Kubernetes object is
-    /// skipped with a warning: a directory of manifests may contain other files.
+    /// Returns the only object of a document, or the items of a `List`. Skips a document that is not a Kubernetes
+    /// object with a warning, because a directory of manifests may contain other files.
     pub(super) fn from_document(
         file: &Arc<str>,
         (skipped, text): (usize, &str),
@@ -76,7 +75,8 @@ impl Object {
         Self::of_document(ManifestDocument { file: Arc::clone(file), text }, value, findings)
     }
 
-    /// Returns the objects of a value, like [`from_document`](Self::from_document). `source` is a name for messages.
+    /// Returns the objects of a value, like [`from_document`](Self::from_document). `source` names the value in
+    /// messages.
     pub(super) fn from_value(source: &str, value: Value, findings: &mut DiscoveryReport) -> Vec<Self> {
         Self::of_document(ManifestDocument { file: source.into(), text: None }, value, findings)
     }
@@ -107,8 +107,8 @@ impl Object {
         }
     }
 
-    /// Returns whether the metadata that connect manifests have the right types, and reports wrong ones. If such a
-    /// label or namespace were ignored instead, a host would be left out, or another secret used.
+    /// Returns `true` if the name, namespace and labels have the right types. Reports wrong types, because ignoring
+    /// such a label or namespace could leave out a host or select another secret.
     fn has_sound_metadata(&self, findings: &mut DiscoveryReport) -> bool {
         let before = findings.as_slice().len();
         for path in ["metadata.name", "metadata.namespace"] {
@@ -127,39 +127,38 @@ impl Object {
         findings.as_slice().len() == before
     }
 
-    /// Returns the kind.
+    /// Returns the kind of the object, such as `InfraEnv`.
     #[must_use]
     pub fn kind(&self) -> &str {
         self.get("kind").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Returns the name, or an empty string if it has none.
+    /// Returns the name, or an empty string if the object has no name.
     #[must_use]
     pub fn name(&self) -> &str {
         self.get("metadata.name").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Returns the namespace, or an empty string if it has none.
+    /// Returns the namespace, or an empty string if the object has no namespace.
     #[must_use]
     pub fn namespace(&self) -> &str {
         self.get("metadata.namespace").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Returns the labels.
     pub(super) fn labels(&self) -> BTreeMap<&str, &str> {
         let labels = self.get("metadata.labels").and_then(Value::as_object).into_iter().flatten();
         labels.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?))).collect()
     }
 
-    /// Returns the value at a path such as `spec.proxy.httpProxy`, or `None` if it is absent or `null`. Keys with dots
-    /// have no path.
+    /// Returns the value at a path such as `spec.proxy.httpProxy`, or `None` if it is absent or `null`. A key that
+    /// contains a dot cannot be part of a path.
     pub(super) fn get(&self, path: &str) -> Option<&Value> {
-        let found = path.split('.').try_fold(&self.value, |value, key| value.get(key));
-        found.filter(|value| !value.is_null())
+        let target = path.split('.').try_fold(&self.value, |value, key| value.get(key));
+        target.filter(|value| !value.is_null())
     }
 
-    /// Returns the location of a value. The line of an absent value is that of the innermost value around it, or the
-    /// first line of the document.
+    /// Returns the location of a value. If the value is absent, uses the line of the innermost existing parent, or else
+    /// the first line of the document.
     pub(super) fn location_of(&self, path: &str) -> SourceLocation {
         let full = self.full_path(path);
         SourceLocation {
@@ -184,7 +183,7 @@ impl Object {
         }
     }
 
-    /// Returns a string, or `None` if it is absent. Reports a value of another type.
+    /// Returns the string at a path, or `None` if it is absent. Reports a value of another type.
     pub(super) fn text(&self, path: &str, findings: &mut DiscoveryReport) -> Option<Text> {
         match self.get(path)? {
             Value::String(text) => Some(Located::new(text.clone(), self.location_of(path))),
@@ -195,7 +194,7 @@ impl Object {
         }
     }
 
-    /// Returns a list of strings, or `None` if it is absent. Reports a value of another type.
+    /// Returns the list of strings at a path, or `None` if it is absent. Reports a value of another type.
     pub(super) fn texts(&self, path: &str, findings: &mut DiscoveryReport) -> Option<Located<Vec<String>>> {
         let value = self.get(path)?;
         let texts: Option<Vec<String>> =
@@ -206,32 +205,32 @@ impl Object {
         Some(Located::new(texts?, self.location_of(path)))
     }
 
-    /// Returns whether a value is an object or absent, and reports other types. Reports unknown keys, which are typing
-    /// errors in a manifest.
-    pub(super) fn has_fields(&self, path: &str, known: &[&str], findings: &mut DiscoveryReport) -> bool {
-        self.get(path).is_none_or(|value| self.are_fields((path, value), known, findings))
+    /// Returns `true` if a value is absent or an object. Reports other types, and unknown keys, which are probably
+    /// typing errors.
+    pub(super) fn has_fields(&self, path: &str, fields: &[&str], findings: &mut DiscoveryReport) -> bool {
+        self.get(path).is_none_or(|value| self.are_fields((path, value), fields, findings))
     }
 
-    /// Checks the fields of a value, like [`has_fields`](Self::has_fields), but of one inside a list.
+    /// Checks the fields of `value`, which is at `path`, like [`has_fields`](Self::has_fields).
     pub(super) fn are_fields(
         &self,
         (path, value): (&str, &Value),
-        known: &[&str],
+        fields: &[&str],
         findings: &mut DiscoveryReport,
     ) -> bool {
         let Some(map) = value.as_object() else {
             findings.error(self.location_of(path), "has to be an object");
             return false;
         };
-        for key in map.keys().filter(|key| !known.contains(&key.as_str())) {
-            let similar = known.iter().find(|known| known.eq_ignore_ascii_case(key));
-            let hint = similar.map(|known| format!("; did you mean {known}?")).unwrap_or_default();
+        for key in map.keys().filter(|key| !fields.contains(&key.as_str())) {
+            let similar = fields.iter().find(|field| field.eq_ignore_ascii_case(key));
+            let hint = similar.map(|field| format!("; did you mean {field}?")).unwrap_or_default();
             findings.warning(self.location_of(&format!("{path}.{key}")), format!("unknown field{hint}"));
         }
         true
     }
 
-    /// Returns a list, or an empty one if it is absent. Reports a value of another type.
+    /// Returns the list at a path, or an empty list if it is absent. Reports a value of another type.
     pub(super) fn list(&self, path: &str, findings: &mut DiscoveryReport) -> Option<&[Value]> {
         match self.get(path) {
             None => Some(&[]),
@@ -243,7 +242,7 @@ impl Object {
         }
     }
 
-    /// Returns a string field of a value inside a list, if it is present. Reports a value of another type.
+    /// Returns a string field of `value`, which is at `path`, if the field is present. Reports a value of another type.
     pub(super) fn text_in<'a>(
         &self,
         (path, value): (&str, &'a Value),
@@ -260,11 +259,11 @@ impl Object {
         }
     }
 
-    /// Returns the location of a host's network in this document.
+    /// Returns the location of a host's network in this document, from the paths of its parts.
     pub(super) fn host_origin(&self, network: &str, interfaces: &str) -> crate::HostOrigin {
         crate::HostOrigin {
             file: Arc::clone(&self.document.file),
-            // The hosts of one list share its table.
+            // The hosts of one list share the line table of their document.
             lines: self.document.text.as_ref().map(|text| Arc::clone(text.lines())),
             skipped: self.document.text.as_ref().map_or(0, |text| text.skipped),
             network: self.full_path(network),
@@ -273,7 +272,7 @@ impl Object {
     }
 }
 
-/// Omits the contents, because manifests contain secrets.
+/// Leaves out the contents, because manifests contain secrets.
 impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Object")
@@ -314,7 +313,7 @@ mod tests {
         )
     }
 
-    /// If this metadata were ignored, the host would lack its label, name or namespace without a message.
+    /// If invalid metadata were ignored, the host would silently lose its label, name or namespace.
     #[test]
     fn rejects_metadata_that_is_not_text() {
         for (metadata, expected) in [
@@ -329,14 +328,14 @@ mod tests {
                 "a.yaml:8: metadata.namespace: error: has to be a string\n",
             ),
         ] {
-            let found = findings(&host(metadata));
-            assert!(found.contains(expected), "{metadata}: {found}");
+            let report = findings(&host(metadata));
+            assert!(report.contains(expected), "{metadata}: {report}");
         }
     }
 
     #[test]
     fn rejects_infra_env_without_a_name() {
-        let found = findings("kind: InfraEnv\nmetadata: {namespace: site}\n");
-        assert!(found.contains("metadata.name: error: the InfraEnv has no name"), "{found}");
+        let report = findings("kind: InfraEnv\nmetadata: {namespace: site}\n");
+        assert!(report.contains("metadata.name: error: the InfraEnv has no name"), "{report}");
     }
 }

@@ -1,4 +1,4 @@
-//! Reads the objects in the files of a directory.
+//! Reading of manifest files and of the objects in them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,61 +12,61 @@ use super::object::Object;
 use super::{Manifests, OtherFile};
 use crate::SourceLocation;
 
-/// The maximum length of a file. A hundred thousand hosts fit.
+/// Maximum length of a file, in bytes: enough for a hundred thousand hosts.
 const MAX_FILE_LEN: u64 = 64 << 20;
-/// The maximum number of files.
+/// Maximum number of files in a directory.
 const MAX_FILES: usize = 10_000;
-/// The maximum depth of nested directories.
+/// Maximum depth of nested directories.
 const MAX_DEPTH: usize = 8;
-/// The maximum number of objects in all files.
+/// Maximum number of objects in all files.
 const MAX_OBJECTS: usize = 200_000;
 
-/// Some editors write this before a text.
+/// Some editors write a byte order mark at the start of a text.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// The file of mirrors, in the directory layout of the agent-based installer.
+/// The path of the mirror configuration in the directory layout of the agent-based installer.
 const REGISTRIES: &str = "mirror/registries.conf";
 const REGISTRIES_AUTHORITY: &str = "mirror/ca-bundle.crt";
 
-/// Why manifests cannot be read.
+/// Reasons why manifests cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
     /// A file or the directory cannot be read.
     #[error("reading {}", path.display())]
     Io {
-        /// Its path.
+        /// The path of the file or directory.
         path: PathBuf,
         /// The error of the file system.
         source: io::Error,
     },
-    /// The path is a pipe, a socket or a device.
+    /// The path is not a regular file or directory but, for example, a pipe, a socket or a device.
     #[error("{}: not a regular file", path.display())]
     NoFile {
-        /// Its path.
+        /// The path passed to [`Manifests::read`], or a path in that directory.
         path: PathBuf,
     },
-    /// A limit is exceeded.
+    /// A limit on files or objects is exceeded.
     #[error("{}: {reason}", path.display())]
     TooMuch {
-        /// The file or directory.
+        /// The file or directory that exceeds the limit.
         path: PathBuf,
-        /// The limit.
+        /// A description of the exceeded limit.
         reason: String,
     },
-    /// A file is not a valid manifest.
+    /// A file is neither valid YAML nor valid JSON.
     #[error("{place} {reason}")]
     Malformed {
-        /// The location in the file.
+        /// The location of the syntax error.
         place: SourceLocation,
-        /// The reason.
+        /// The message of the parser.
         reason: String,
     },
 }
 
 impl Manifests {
-    /// Reads all manifests of a directory and its subdirectories: files that end in `.yaml`, `.yml` or `.json`. The
-    /// path may also be that of a single file.
+    /// Reads all manifests in a directory and its subdirectories: files with names ending in `.yaml`, `.yml` or
+    /// `.json`. `directory` may also be the path of a single file.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl Manifests {
         Ok(manifests)
     }
 
-    /// Adds the objects of a text. Anything that is not an object is skipped with a finding.
+    /// Adds the objects in a text. Skips a document that is not a Kubernetes object, with a finding.
     ///
     /// # Errors
     ///
@@ -105,9 +105,9 @@ impl Manifests {
         Ok(())
     }
 
-    /// Adds an object that is a value already, such as one from a Kubernetes API, or the items of a `List`. Findings
-    /// refer to it by `source`, or by its kind, namespace and name if `source` is empty. Anything that is not an object
-    /// is skipped with a finding.
+    /// Adds a parsed object, for example from a Kubernetes API, or the items of a `List`. Findings refer to it as
+    /// `source`, or by its kind, namespace and name if `source` is empty. Skips a value that is not a Kubernetes
+    /// object, with a finding.
     ///
     /// # Errors
     ///
@@ -163,7 +163,7 @@ fn describe(value: &Value) -> String {
     if description.trim().is_empty() { "object".to_owned() } else { description.trim().to_owned() }
 }
 
-/// Collects the paths of all manifests of a directory.
+/// Collects the paths of all manifest files in a directory.
 fn collect(path: &Path, depth: usize, paths: &mut Vec<PathBuf>) -> Result<(), ReadError> {
     let failed = |source| ReadError::Io { path: path.to_owned(), source };
     if depth == 0 && path.metadata().map_err(failed)?.is_file() {
@@ -220,16 +220,16 @@ fn read_other_file(path: &Path) -> Result<Option<OtherFile>, ReadError> {
     }
 }
 
-/// Returns the documents of a text, each with the number of lines before it. A document may begin with a byte order
-/// mark (YAML 1.2, 5.2), which is removed, and with directives.
+/// Returns the documents of a text, each with the number of lines before it. A document may begin with directives and
+/// with a byte order mark, which is removed (YAML 1.2, 5.2).
 pub(super) fn documents(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_mark = |line: &str, mark: &str| {
         line.strip_prefix(mark).is_some_and(|it| it.trim_end().is_empty() || it.starts_with([' ', '\t']))
     };
     let mut starts = vec![(0, 0)];
     let mut at = 0;
-    // `is_before`: since the last document, only directives and comments were found. `has_directives`: at least one
-    // directive was found.
+    // `is_before`: the current document has only directives and comments so far. `has_directives`: it has at least one
+    // directive.
     let (mut is_before, mut has_directives) = (true, false);
     for (number, line) in text.split_inclusive('\n').enumerate() {
         let begins = line.trim_start_matches(BYTE_ORDER_MARK);
@@ -325,7 +325,7 @@ mod tests {
         }
     }
 
-    /// Editors show a lone carriage return as part of a line, YAML's parser counts it as a line break.
+    /// Editors do not break a line at a lone carriage return, but YAML parsers do.
     #[test]
     fn findings_after_lone_carriage_returns_have_the_lines_that_editors_show() {
         let text = "kind: A\n---\nkind: InfraEnv #\r# x\nmetadata: {\r\rname:\r7}\n";
@@ -351,11 +351,11 @@ mod tests {
         }
     }
 
-    /// A manifest with every field that is read.
+    /// A manifest that contains every field the reader uses.
     const SITE: &str = include_str!("../../../tests/offline/manifests/bonded/infraenv.yaml");
     const HOSTS: &str = include_str!("../../../tests/offline/manifests/bonded/nmstate.yaml");
 
-    /// Reads texts and checks the locations of all findings.
+    /// Reads texts, and checks that the location of every finding exists.
     fn look(texts: &[&str]) {
         let mut manifests = Manifests::default();
         for text in texts {

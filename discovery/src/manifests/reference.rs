@@ -1,4 +1,4 @@
-//! References from one manifest to another.
+//! Lookup of the objects that manifests refer to.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Manifests, Object};
 use crate::{DiscoveryReport, Located, SourceLocation, Text};
 
-/// The object that a reference names.
+/// The object that a reference points to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReferencedObject<'a> {
     pub(super) kind: &'a str,
@@ -16,21 +16,22 @@ pub(super) struct ReferencedObject<'a> {
 }
 
 impl Manifests {
-    /// Returns the object that a reference names, or reports a missing or ambiguous one at the reference. An object
-    /// without a namespace matches in every namespace: it gets one when it is applied.
+    /// Returns the object that a reference points to. Reports a missing or ambiguous object at the location of the
+    /// reference. An object without a namespace matches any namespace, because it gets its namespace when it is
+    /// applied.
     pub(super) fn find<'a>(
         &'a self,
-        wanted: ReferencedObject<'_>,
+        reference: ReferencedObject<'_>,
         from: &SourceLocation,
         findings: &mut DiscoveryReport,
     ) -> Option<&'a Object> {
-        let ReferencedObject { kind, namespace, name } = wanted;
+        let ReferencedObject { kind, namespace, name } = reference;
         let is_near = |object: &&Object| {
             object.name() == name
                 && (object.namespace() == namespace || object.namespace().is_empty() || namespace.is_empty())
         };
-        let found: Vec<&Object> = self.objects_of_kind(kind).filter(is_near).collect();
-        match found.as_slice() {
+        let candidates: Vec<&Object> = self.objects_of_kind(kind).filter(is_near).collect();
+        match candidates.as_slice() {
             [object] => Some(object),
             [] => {
                 let elsewhere = self.objects_of_kind(kind).find(|object| object.name() == name);
@@ -53,14 +54,15 @@ impl Manifests {
     }
 }
 
-/// Returns the message about two objects of the same name.
+/// Returns the message for two objects with the same kind, namespace and name.
 pub(super) fn duplicate_message([one, other]: [&Object; 2]) -> String {
     let [first, second] = [one, other].map(|it| it.location_of("metadata.name").line());
     format!("duplicate {one}: see {first} and {second}")
 }
 
 impl Object {
-    /// Returns the location of a key in a section. Such keys contain dots, so the path is that of the section.
+    /// Returns the location of a key in a section such as `data`. Such keys contain dots, so the path ends at the
+    /// section.
     pub(super) fn location_of_key(&self, section: &str, key: &str) -> SourceLocation {
         SourceLocation {
             line: self.location_of(&format!("{section}.{key}")).line,
@@ -68,7 +70,7 @@ impl Object {
         }
     }
 
-    /// Returns a value of a secret, as plain text or decoded from base64. Findings omit the value.
+    /// Returns a value of a Secret, from plain text or base64. Findings leave out the value.
     pub(super) fn secret_text(&self, key: &str, findings: &mut DiscoveryReport) -> Option<Text> {
         let text = |section: &str| self.get(section).and_then(|it| it.get(key)).filter(|it| !it.is_null());
         if let Some(value) = text("stringData") {
@@ -88,7 +90,7 @@ impl Object {
         Some(Located::new(decoded?, encoded.place))
     }
 
-    /// Returns a value of a config map, if it is present.
+    /// Returns a value of a ConfigMap, if it is present.
     pub(super) fn config_text(&self, key: &str, findings: &mut DiscoveryReport) -> Option<Text> {
         let value = self.get("data")?.get(key).filter(|it| !it.is_null())?;
         require_string(value, self.location_of_key("data", key), findings)

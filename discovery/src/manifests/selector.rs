@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-/// A selector of objects by their labels.
+/// A label selector, as a list of requirements.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Selector(Vec<LabelRequirement>);
 
@@ -24,7 +24,7 @@ enum LabelTest {
 }
 
 impl Selector {
-    /// Parses a selector. The error is the path of the invalid value below the selector, and the reason.
+    /// Parses a selector. The error contains the path of the invalid value, relative to the selector, and the reason.
     pub(super) fn parse(value: &Value) -> Result<Self, (String, String)> {
         let wrong = |path: &str, reason: &str| Err((path.to_owned(), reason.to_owned()));
         let Some(map) = value.as_object() else { return wrong("", "has to be an object") };
@@ -51,24 +51,24 @@ impl Selector {
         Ok(Self(requirements))
     }
 
-    /// Returns whether the selector has no requirements. In Kubernetes, such a selector selects everything; for an
-    /// infra-env, it selects nothing.
+    /// Returns `true` if the selector has no requirements. An empty Kubernetes selector matches everything, but the
+    /// empty selector of an infra-env matches nothing.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns whether the selector selects an object with these labels for an infra-env: an empty selector selects
+    /// Returns `true` if an infra-env with this selector selects an object with these labels. An empty selector selects
     /// nothing.
     pub(super) fn selects_some(&self, labels: &BTreeMap<&str, &str>) -> bool {
         !self.is_empty() && self.selects(labels)
     }
 
-    /// Returns whether the labels have a key for which the selector requires certain values.
+    /// Returns `true` if at least one label has a key for which the selector requires a value.
     pub(super) fn has_key_of(&self, labels: &BTreeMap<&str, &str>) -> bool {
         self.0.iter().any(|it| matches!(it.test, LabelTest::In(_)) && labels.contains_key(it.key.as_str()))
     }
 
-    /// Returns the requirements that the labels do not meet, if at least one label has a required value.
+    /// Returns the unmet requirements, if at least one label has a value that the selector requires.
     pub(super) fn unmet_besides_match(&self, labels: &BTreeMap<&str, &str>) -> Option<String> {
         let (met, unmet): (Vec<_>, Vec<_>) = self.0.iter().partition(|it| it.is_met(labels));
         let has_match = met.iter().any(|it| matches!(it.test, LabelTest::In(_)));
@@ -76,7 +76,7 @@ impl Selector {
         (has_match && !unmet.is_empty()).then(|| unmet.join(" and "))
     }
 
-    /// Returns whether the labels meet all requirements.
+    /// Returns `true` if the labels meet all requirements.
     fn selects(&self, labels: &BTreeMap<&str, &str>) -> bool {
         self.0.iter().all(|it| it.is_met(labels))
     }

@@ -1,12 +1,12 @@
-//! Values of a manifest as the user wrote them.
+//! Extraction of values from a manifest's text, in the form that the user wrote.
 
 use ignition::network::yaml;
 
 use super::Object;
 
 impl Object {
-    /// Returns the text of a mapping without its indentation. Returns `None` if it cannot be cut out: it is in braces
-    /// or JSON, or uses an anchor from elsewhere.
+    /// Returns the text of a mapping without its indentation. Returns `None` if the text cannot be extracted, because
+    /// the mapping is in flow style (braces) or JSON, or refers to an anchor elsewhere.
     pub(super) fn mapping_text(&self, path: &str) -> Option<String> {
         let key = path.rsplit('.').next()?;
         let text = block_below_key(self.lines_from(path)?, key)?;
@@ -14,7 +14,7 @@ impl Object {
     }
 }
 
-/// Returns the block below a key. The key is in the first line.
+/// Returns the indented block below a key. `lines` starts at the line of the key.
 fn block_below_key<'a>(mut lines: impl Iterator<Item = &'a str>, key: &str) -> Option<String> {
     let first = lines.next()?;
     let rest = first.trim_start_matches(' ').strip_prefix(key)?.strip_prefix(':')?.trim();
@@ -31,7 +31,7 @@ fn block_below_key<'a>(mut lines: impl Iterator<Item = &'a str>, key: &str) -> O
     Some(body.iter().map(cut).collect())
 }
 
-/// Returns whether a line is blank or a comment. Such lines may be indented less than the block around them.
+/// Returns `true` if a line is blank or a comment. Such a line may be indented less than the block around it.
 fn has_no_content(line: &str) -> bool {
     let text = line.trim();
     text.is_empty() || text.starts_with('#')

@@ -1,50 +1,50 @@
-//! The answer to a request, without the bytes of the representation.
+//! The status, header fields and body ranges of a response, without the bytes of the representation.
 
 use std::ops::Range;
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 
-/// The answer to a request, without the bytes of the representation.
+/// A response without the bytes of the representation.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Answer {
     /// The status code.
     pub status: StatusCode,
-    /// The fields.
+    /// The header fields, except `Date`.
     pub fields: HeaderMap,
-    /// What the body is made of.
+    /// The content of the response body.
     pub content: AnswerContent,
 }
 
-/// What the body of an answer is made of.
+/// The content of a response body.
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AnswerContent {
     /// A range of the representation.
     Range(Range<u64>),
-    /// Several ranges, with text between them.
+    /// Several ranges, with multipart text between them.
     Multipart(Vec<BodyPiece>),
-    /// No bytes, because the request is a HEAD, or because the representation is empty.
+    /// No bytes: the request is a HEAD request, or the representation is empty.
     Empty,
-    /// No bytes, and no `Content-Length`: in a 304 answer, the length would have to be that of the whole representation
-    /// (RFC 9110, 8.6).
+    /// No bytes and no `Content-Length`. In a 304 response, `Content-Length` would have to be the length of the whole
+    /// representation (RFC 9110, 8.6).
     NotModified,
-    /// An error text.
+    /// The text of an error response.
     Refusal(String),
 }
 
-/// A piece of a body.
+/// One piece of a multipart body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BodyPiece {
-    /// A range of the representation.
+    /// A range of the representation, in bytes.
     Range(Range<u64>),
-    /// Multipart text between ranges.
+    /// The part headers and boundaries between ranges.
     Text(Bytes),
 }
 
 impl BodyPiece {
-    /// Returns the range, if this piece is one.
+    /// Returns the range, or `None` if the piece is text.
     #[must_use]
     pub fn range(&self) -> Option<&Range<u64>> {
         match self {
@@ -53,7 +53,7 @@ impl BodyPiece {
         }
     }
 
-    /// Returns the number of bytes.
+    /// Returns the length of the piece in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         match self {
@@ -62,7 +62,7 @@ impl BodyPiece {
         }
     }
 
-    /// Returns `true` if the piece has no bytes.
+    /// Returns `true` if the piece is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,45 +1,42 @@
-//! Conditional requests (RFC 9110, 13).
+//! Conditional requests (RFC 9110, section 13).
 
 use chrono::{DateTime, Datelike, NaiveDateTime, TimeDelta, Utc};
 use http::HeaderValue;
 use http::header::{self, HeaderMap, HeaderName};
 
-/// The HTTP date formats after the name of the weekday, which adds no information: the current one, and two obsolete
-/// ones that recipients must still accept (RFC 9110, 5.6.7).
+/// The HTTP date formats, without the weekday: the current format, and two obsolete ones that recipients must still
+/// accept (RFC 9110, 5.6.7).
 const DATE_FORMS: [&str; 3] = ["%d %b %Y %H:%M:%S GMT", "%d-%b-%y %H:%M:%S GMT", "%b %e %H:%M:%S %Y"];
-/// A date with a two-digit year further in the future than this belongs to the previous century (RFC 9110, 5.6.7).
+/// A two-digit year that would be further in the future than this belongs to the previous century (RFC 9110, 5.6.7).
 const FAR_FUTURE: TimeDelta = TimeDelta::days(50 * 365);
-/// The maximum number of entity tags that are compared. The size of the request head is limited too, but allows far
-/// more.
+/// Maximum number of entity tags to compare. The limit on the size of the request head would allow far more.
 const MAX_TAGS: usize = 256;
-/// The prefix of a weak entity tag.
 const WEAK: &[u8] = b"W/";
 
 /// The validators of a representation, and the time of the request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Validators<'a> {
-    /// A strong entity tag, with its quotes.
+    /// The strong entity tag, including its quotes.
     pub(super) etag: &'a str,
-    /// The time of the last change, in whole seconds; `None` if it is unknown. Later than `now` if the clock was set
-    /// back.
+    /// The modification time in whole seconds, or `None` if it is unknown. Later than `now` if the clock was set back.
     pub(super) modified: Option<DateTime<Utc>>,
     /// The time of the request.
     pub(super) now: DateTime<Utc>,
 }
 
-/// The result of evaluating the conditions of a request.
+/// The result of evaluating a request's conditions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConditionOutcome {
-    /// Answer the request.
+    /// Send the normal response.
     Proceed,
-    /// Answer 304: the client has the representation.
+    /// Respond with 304: the client already has this representation.
     NotModified,
-    /// Answer 412: a precondition failed.
+    /// Respond with 412: a precondition failed.
     Failed,
 }
 
 impl Validators<'_> {
-    /// Evaluates the conditions of a GET or HEAD, in the order of RFC 9110, 13.2.2.
+    /// Evaluates the conditions of a GET or HEAD request in the order of RFC 9110, 13.2.2.
     pub(super) fn evaluate(&self, headers: &HeaderMap) -> ConditionOutcome {
         let holds = match EntityTagList::from_headers(headers, header::IF_MATCH) {
             Some(tags) => tags.contains_strong(self.etag),
@@ -55,15 +52,17 @@ impl Validators<'_> {
         if is_known { ConditionOutcome::NotModified } else { ConditionOutcome::Proceed }
     }
 
-    /// Reports whether the representation is unmodified since the date in a header. Returns `None` if the header has no
-    /// effect: it is absent or invalid, or the time of the last change is unknown (RFC 9110, 13.1.3 and 13.1.4).
+    /// Returns `true` if the representation is unmodified since the date in a header. Returns `None` if the condition
+    /// has no effect, because the header is absent or invalid or the modification time is unknown (RFC 9110, 13.1.3 and
+    /// 13.1.4).
     fn is_unmodified_since(&self, headers: &HeaderMap, name: HeaderName) -> Option<bool> {
         let date = condition_date(headers, name, self.now)?;
         Some(self.modified? <= date)
     }
 
-    /// Reports whether `If-Range` allows ranges: the header is absent or matches this representation (RFC 9110,
-    /// 13.1.5). A date matches only after its second is over: until then, another change may get the same date.
+    /// Returns `true` if `If-Range` allows a range response: the header is absent or matches this representation (RFC
+    /// 9110, 13.1.5). A date only matches after its second is over, because another change in the same second would get
+    /// the same date.
     pub(super) fn allows_ranges(&self, headers: &HeaderMap) -> bool {
         let mut values = headers.get_all(header::IF_RANGE).iter();
         let Some(value) = values.next() else {
@@ -86,13 +85,13 @@ impl Validators<'_> {
     }
 }
 
-/// Reports whether a request has any condition.
+/// Returns `true` if a request has at least one conditional header.
 pub(super) fn has_condition(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| name.as_str().starts_with("if-"))
 }
 
-/// Returns `true` if `If-None-Match` lists this entity tag: the client has the representation and wants it only if it
-/// changed.
+/// Returns `true` if `If-None-Match` lists this entity tag. The client then has the representation and only wants a
+/// changed one.
 #[must_use]
 pub fn is_listed_in_if_none_match(headers: &HeaderMap, etag: &str) -> bool {
     EntityTagList::from_headers(headers, header::IF_NONE_MATCH).is_some_and(|tags| tags.contains_weak(etag))
@@ -100,14 +99,14 @@ pub fn is_listed_in_if_none_match(headers: &HeaderMap, etag: &str) -> bool {
 
 /// The value of `If-Match` or `If-None-Match`.
 enum EntityTagList<'a> {
-    /// `*`.
+    /// The wildcard `*`.
     Any,
-    /// The listed entity tags. They may have bytes that are not ASCII (RFC 9110, 8.8.3).
+    /// The listed entity tags. They may contain non-ASCII bytes (RFC 9110, 8.8.3).
     Some(Vec<&'a [u8]>),
 }
 
 impl<'a> EntityTagList<'a> {
-    /// Parses a condition. Returns `None` if the header is absent.
+    /// Parses `If-Match` or `If-None-Match`. Returns `None` if the header is absent.
     fn from_headers(headers: &'a HeaderMap, name: HeaderName) -> Option<Self> {
         let values = headers.get_all(name);
         let mut values = values.iter().peekable();
@@ -122,7 +121,7 @@ impl<'a> EntityTagList<'a> {
         Some(Self::Some(tags))
     }
 
-    /// Compares as `If-Match` does: a weak tag never matches.
+    /// Returns `true` if the list contains `etag` by strong comparison, as for `If-Match`: a weak tag never matches.
     fn contains_strong(&self, etag: &str) -> bool {
         match self {
             Self::Any => true,
@@ -130,7 +129,8 @@ impl<'a> EntityTagList<'a> {
         }
     }
 
-    /// Compares as `If-None-Match` does: a weak tag matches if its opaque part does.
+    /// Returns `true` if the list contains `etag` by weak comparison, as for `If-None-Match`: only the opaque parts
+    /// must match.
     fn contains_weak(&self, etag: &str) -> bool {
         match self {
             Self::Any => true,
@@ -141,7 +141,8 @@ impl<'a> EntityTagList<'a> {
     }
 }
 
-/// Parses entity tags up to the first invalid one. The value is not split at commas, because a tag may contain commas.
+/// Parses entity tags up to the first invalid one. Does not split the value at commas, because a tag may contain
+/// commas.
 fn parse_tags<'a>(text: &'a [u8], tags: &mut Vec<&'a [u8]>) {
     let mut rest = skip_separators(text);
     while tags.len() < MAX_TAGS {
@@ -151,7 +152,7 @@ fn parse_tags<'a>(text: &'a [u8], tags: &mut Vec<&'a [u8]>) {
         let Some(len) = opaque_len else {
             return;
         };
-        // The prefix, both quotes, and the characters between them.
+        // The length of a weak prefix, if any, and of the opaque part with its two quotes.
         let Some((tag, after)) = rest.split_at_checked(rest.len() - opaque.len() + len + 2) else {
             return;
         };
@@ -160,7 +161,7 @@ fn parse_tags<'a>(text: &'a [u8], tags: &mut Vec<&'a [u8]>) {
     }
 }
 
-/// Returns the rest of a list after blanks and commas.
+/// Skips blanks and commas at the start of a list.
 fn skip_separators(mut list: &[u8]) -> &[u8] {
     while let [b' ' | b'\t' | b',', rest @ ..] = list {
         list = rest;
@@ -168,7 +169,7 @@ fn skip_separators(mut list: &[u8]) -> &[u8] {
     list
 }
 
-/// Parses the date of a condition. Returns `None` if the header is absent, repeated or invalid.
+/// Parses the date in a conditional header. Returns `None` if the header is absent, repeated or invalid.
 fn condition_date(headers: &HeaderMap, name: HeaderName, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
@@ -189,12 +190,12 @@ fn parse_date(text: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
     Some(date)
 }
 
-/// Formats an HTTP date. Returns `None` for a year that does not have four digits.
+/// Formats an HTTP date. Returns `None` if the year does not have four digits.
 pub fn format_date(date: DateTime<Utc>) -> Option<HeaderValue> {
     if !(0..=9999).contains(&date.year()) {
         return None;
     }
-    // The text is ASCII, which every header holds.
+    // The text is ASCII, so it is a valid header value.
     HeaderValue::try_from(date.format("%a, %d %b %Y %H:%M:%S GMT").to_string()).ok()
 }
 

@@ -5,19 +5,19 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::header_error::HeaderError;
 
-/// All bytes but the unreserved ones (RFC 3986, 2.3).
+/// All bytes except the unreserved characters (RFC 3986, 2.3).
 const NOT_UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The maximum length of a name, in characters. File systems do not accept longer names either.
+/// Maximum length of a file name, in characters. File systems have the same limit.
 const MAX_NAME: usize = 255;
 
-/// Returns the value of `Content-Disposition` for a file name. Control characters are dropped. A name that is not ASCII
-/// is sent twice: as ASCII for old clients, and as UTF-8 in `filename*`.
+/// Returns the `Content-Disposition` value for a file name. Drops control characters. Adds a non-ASCII name twice: as
+/// ASCII for old clients, and as UTF-8 in `filename*`.
 pub(super) fn attachment(name: &str) -> Result<HeaderValue, HeaderError> {
     let name: String = name.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
     let mut value = "attachment; filename=".to_owned();
     if !name.is_empty() && name.chars().all(is_token_char) {
-        // Without quotes: scripts that cut the name out of the header expect none.
+        // Without quotes, because some scripts cut the name out of the header and do not remove quotes.
         value.push_str(&name);
     } else {
         value.push('"');

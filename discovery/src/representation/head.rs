@@ -1,7 +1,7 @@
-//! The head of an answer, for both ways to send it.
+//! The status line and header fields of responses about a representation.
 //!
-//! Most answers go through hyper, which needs a map of fields. Ranges on the fast path are written as text. Both come
-//! from the same [`ResponseHead`].
+//! Most responses go through hyper, which needs a map of fields. Range responses on the fast path are written as text.
+//! One [`ResponseHead`] produces both forms, so that they are the same.
 
 use std::io::Write;
 
@@ -11,38 +11,39 @@ use http::{HeaderValue, StatusCode};
 use super::header_error::HeaderError;
 use super::range::ByteRange;
 
-/// Clients may store the answer and must revalidate it. Shared caches may not store it: images contain secrets.
+/// Clients may store the response, but must revalidate it. Shared caches may not store it, because images contain
+/// secrets.
 const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
-/// All caches may store the answer and must revalidate it.
+/// Clients and shared caches may store the response, but must revalidate it.
 const PUBLIC: HeaderValue = HeaderValue::from_static("public, no-cache");
 const BYTES: HeaderValue = HeaderValue::from_static("bytes");
 
-/// Stored fields. With 2,000 images, one `HeaderMap` per image took 250 MiB, because the memory between them could not
-/// be returned.
+/// Header fields in compact storage. One `HeaderMap` per image took 250 MiB with 2000 images, because the allocator
+/// could not return the memory between them.
 type StoredFields = Box<[(HeaderName, HeaderValue)]>;
 
-/// A head for hyper.
+/// The status and header fields of a response, in the form that hyper needs.
 pub(super) type StatusAndFields = (StatusCode, HeaderMap);
 
-/// The fields that all answers about a representation have.
+/// The header fields common to all responses about a representation, prepared once.
 #[derive(Debug, Clone)]
 pub(super) struct ResponseHead {
-    /// The fields of every answer, including 304.
+    /// The fields of every response, including 304.
     identity: StoredFields,
-    /// The additional fields of answers with bytes.
+    /// The additional fields of responses that have a body.
     description: StoredFields,
-    /// The start of a 206 answer as text, with all these fields.
+    /// The start of a 206 response as text: the status line and all these fields.
     partial: Box<[u8]>,
 }
 
-/// The fields of an answer with one range.
+/// The additional fields of a response with a single range.
 pub(super) struct RangeHeadFields {
     content_range: HeaderValue,
     len: u64,
 }
 
 impl ResponseHead {
-    /// `last_modified` and `content_disposition` are optional fields.
+    /// Prepares the fields. `last_modified` and `content_disposition` may be absent.
     pub(super) fn new(
         etag: HeaderValue,
         last_modified: Option<HeaderValue>,
@@ -64,7 +65,7 @@ impl ResponseHead {
         Self { identity, description, partial }
     }
 
-    /// Returns the same head for a representation without secrets.
+    /// Allows shared caches to store the responses, for a representation without secrets.
     pub(super) fn with_public_caching(mut self) -> Self {
         for (_, value) in self.identity.iter_mut().filter(|(name, _)| name == header::CACHE_CONTROL) {
             *value = PUBLIC;
@@ -73,13 +74,13 @@ impl ResponseHead {
         self
     }
 
-    /// Returns the head of the answer 304 to a client that has the representation.
+    /// Returns the head of a 304 response.
     #[inline]
     pub(super) fn not_modified(&self) -> StatusAndFields {
         (StatusCode::NOT_MODIFIED, to_header_map([&self.identity]))
     }
 
-    /// Returns the head of an answer with the whole representation of `len` bytes.
+    /// Returns the head of a response with the whole representation of `len` bytes.
     #[inline]
     pub(super) fn whole_fields(&self, len: u64) -> StatusAndFields {
         let mut fields = to_header_map([&self.identity, &self.description]);
@@ -87,18 +88,18 @@ impl ResponseHead {
         (StatusCode::OK, fields)
     }
 
-    /// Returns the head of an answer with one range.
+    /// Returns the head of a response with a single range.
     #[inline]
     pub(super) fn range_fields(&self, range: RangeHeadFields) -> StatusAndFields {
-        // Sends all fields even to a client that has them from an earlier answer: real clients use those of the last
-        // answer.
+        // Send all fields even if the client has them from an earlier response, because real clients use the fields of
+        // the last response.
         let mut fields = to_header_map([&self.identity, &self.description]);
         fields.insert(header::CONTENT_RANGE, range.content_range);
         fields.insert(header::CONTENT_LENGTH, range.len.into());
         (StatusCode::PARTIAL_CONTENT, fields)
     }
 
-    /// Returns the head of an answer with several ranges, in a body of `len` bytes.
+    /// Returns the head of a response with several ranges, whose body is `len` bytes long.
     #[inline]
     pub(super) fn multipart_fields(&self, content_type: HeaderValue, len: u64) -> StatusAndFields {
         let mut fields = to_header_map([&self.identity, &self.description]);
@@ -107,7 +108,7 @@ impl ResponseHead {
         (StatusCode::PARTIAL_CONTENT, fields)
     }
 
-    /// Writes the head of an answer with one range as text. `date` is the value of `Date`.
+    /// Appends the head of a response with a single range to `text`. `date` is the value of `Date`.
     #[inline]
     pub(super) fn write_range_head(&self, range: &RangeHeadFields, date: &HeaderValue, text: &mut Vec<u8>) {
         text.extend_from_slice(&self.partial);
@@ -126,15 +127,15 @@ impl ResponseHead {
 }
 
 impl RangeHeadFields {
-    /// Returns the fields of an answer with one range of a representation of `len` bytes. Returns `None` if no header
-    /// can hold them, which is a fault of [`content_range`].
+    /// Returns the fields of a response with a single range of a representation of `len` bytes. `None` would mean a bug
+    /// in [`content_range`].
     #[inline]
     pub(super) fn new(range: ByteRange, len: u64) -> Option<Self> {
         Some(Self { content_range: content_range(range, len)?, len: range.len() })
     }
 }
 
-/// Adds the fields of a 416 answer: the length of the representation.
+/// Adds the field of a 416 response that states the length of the representation.
 pub(super) fn put_unsatisfied_range(fields: &mut HeaderMap, len: u64) -> Result<(), HeaderError> {
     let unsatisfied = HeaderError::parse(header::CONTENT_RANGE, &format!("bytes */{len}"))?;
     fields.insert(header::CONTENT_RANGE, unsatisfied);
@@ -144,7 +145,7 @@ pub(super) fn put_unsatisfied_range(fields: &mut HeaderMap, len: u64) -> Result<
 
 #[inline]
 fn content_range(range: ByteRange, len: u64) -> Option<HeaderValue> {
-    /// The length with three numbers of 20 digits.
+    /// The length of the prefix and of three numbers with 20 digits.
     const MAX_LEN: usize = "bytes -/".len() + 3 * "18446744073709551615".len();
     let mut text = [0; MAX_LEN];
     let mut rest = text.as_mut_slice();
@@ -157,21 +158,21 @@ fn content_range(range: ByteRange, len: u64) -> Option<HeaderValue> {
     HeaderValue::from_bytes(text.get(..MAX_LEN - unused)?).ok()
 }
 
-/// Returns the status line and the stored fields of an answer with one range.
-fn partial_content_head(kept: [&StoredFields; 2]) -> Box<[u8]> {
+/// Returns the status line and the stored fields of a response with a single range.
+fn partial_content_head(fields_lists: [&StoredFields; 2]) -> Box<[u8]> {
     let mut lines = b"HTTP/1.1 206 Partial Content\r\n".to_vec();
-    for (name, value) in kept.into_iter().flatten() {
+    for (name, value) in fields_lists.into_iter().flatten() {
         lines.extend_from_slice(&[name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"].concat());
     }
     lines.into()
 }
 
-/// Returns stored fields as a map, with room for two more.
+/// Returns stored fields as a map with room for two more fields.
 #[inline]
-fn to_header_map<const N: usize>(kept: [&StoredFields; N]) -> HeaderMap {
-    let len: usize = kept.iter().map(|fields| fields.len()).sum();
+fn to_header_map<const N: usize>(fields_lists: [&StoredFields; N]) -> HeaderMap {
+    let len: usize = fields_lists.iter().map(|fields| fields.len()).sum();
     let mut map = HeaderMap::with_capacity(len + 2);
-    for (name, value) in kept.into_iter().flatten() {
+    for (name, value) in fields_lists.into_iter().flatten() {
         map.insert(name, value.clone());
     }
     map

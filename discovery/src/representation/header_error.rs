@@ -1,9 +1,9 @@
-//! Values that no HTTP header can have.
+//! The error of an invalid header value.
 
 use http::HeaderValue;
 use http::header::HeaderName;
 
-/// A value is not valid for its header (RFC 9110, 5.5).
+/// A text that is not a valid value of the header (RFC 9110, 5.5).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a valid {header}: {value:?}")]
 pub struct HeaderError {

@@ -1,10 +1,11 @@
-//! A representation, served whole, in ranges, or on a condition (RFC 9110).
+//! Images as HTTP representations, with range requests and conditional requests (RFC 9110).
 //!
-//! A [`Representation`] holds a plan, its entity tag and its modification time, and answers GET and HEAD. It does not
-//! know what the bytes are for. The application decides which paths and methods exist.
+//! A [`Representation`] has a plan, an entity tag and a modification time, and computes responses to GET and HEAD
+//! requests. The application decides which paths and methods exist and what the bytes are used for.
 //!
-//! [`Representation::respond`] returns a response with a body, for any HTTP library with the types of the crate `http`.
-//! A server that sends bytes in another way calls [`Representation::answer`], which returns the head and the ranges.
+//! [`Representation::respond`] returns a response with a body, for any HTTP library that uses the types of the crate
+//! `http`. A server that sends bytes in another way calls [`Representation::answer`], which returns the head and the
+//! ranges.
 //!
 //! # Examples
 //!
@@ -52,12 +53,12 @@ pub use header_error::HeaderError;
 use multipart::MultipartBody;
 use range::{ByteRange, RangeRequest, RangeSelection};
 
-/// A representation: bytes with an identity.
+/// The bytes of an image, with their entity tag and modification time.
 #[derive(Debug, Clone)]
 pub struct Representation {
     image: Image,
     etag: String,
-    /// The time of the last change in whole seconds, if it is known.
+    /// The modification time in whole seconds, or `None` if it is unknown.
     modified: Option<DateTime<Utc>>,
     media_type: &'static str,
     file_name: Option<String>,
@@ -65,9 +66,9 @@ pub struct Representation {
 }
 
 impl Representation {
-    /// Creates a representation. `etag` is a strong entity tag with its quotes; other bytes must have another one.
-    /// `changed_at` is the time of the last change of the bytes, if it is known, and `file_name` the name to save them
-    /// under. Answers have no `Last-Modified` if no HTTP date can express that time.
+    /// Creates a representation. `etag` is a strong entity tag with its quotes, and must be different for different
+    /// bytes. `changed_at` is the modification time of the bytes, if known, and `file_name` is the name that clients
+    /// save the bytes under. Responses omit `Last-Modified` if the time cannot be written as an HTTP date.
     ///
     /// # Errors
     ///
@@ -87,40 +88,40 @@ impl Representation {
         Ok(Self { image: Image::from(plan), etag, modified, media_type, file_name, head })
     }
 
-    /// Marks the representation as free of secrets, so that shared caches may store it too.
+    /// Allows shared caches to store the responses too. Use it only if the representation contains no secrets.
     #[must_use]
     pub fn with_public_caching(self) -> Self {
         Self { head: self.head.with_public_caching(), ..self }
     }
 
-    /// Returns the plan of the bytes.
+    /// Returns the plan that the bytes come from.
     #[must_use]
     pub fn plan(&self) -> &Arc<Plan> {
         self.image.plan()
     }
 
-    /// Returns the entity tag, with its quotes.
+    /// Returns the entity tag, including its quotes.
     #[must_use]
     pub fn etag(&self) -> &str {
         &self.etag
     }
 
-    /// Returns the time of the last change in whole seconds, if it is known.
+    /// Returns the modification time in whole seconds, if it is known.
     #[must_use]
     pub fn modified(&self) -> Option<DateTime<Utc>> {
         self.modified
     }
 
-    /// Returns the name to save the bytes under.
+    /// Returns the name that clients save the bytes under.
     #[must_use]
     pub fn file_name(&self) -> Option<&str> {
         self.file_name.as_deref()
     }
 
-    /// Returns the response to a GET or HEAD. See [`answer`](Self::answer).
+    /// Returns the response to a GET or HEAD request. See [`answer`](Self::answer).
     ///
-    /// The body ends with an error if the base image is no longer readable, or if it was changed after the
-    /// representation was created. The connection must then be closed before the last byte.
+    /// The body ends with an error if the base image can no longer be read, or was changed since the representation was
+    /// created. The server must then close the connection without sending the last byte.
     #[must_use]
     pub fn respond(&self, method: &Method, headers: &HeaderMap, version: Version) -> Response<ImageBody> {
         let Answer { status, mut fields, content } = self.answer(method, headers, version);
@@ -140,17 +141,19 @@ impl Representation {
         response
     }
 
-    /// Returns the answer to a GET or HEAD, without the bytes.
+    /// Returns the response to a GET or HEAD request, without the bytes.
     ///
-    /// * Conditions are evaluated in the order of RFC 9110, 13.2.2, and answered with 304 or 412.
-    /// * Only a GET can ask for ranges, as the RFC says. The answer to a HEAD describes all bytes.
-    /// * One range is answered with 206, several with 206 and `multipart/byteranges` in the requested order. The answer
-    ///   has all bytes if the client asks for too many ranges, for more bytes than the whole, or for several ranges
-    ///   over HTTP/1.0, which does not know `multipart/byteranges`. If no range is satisfiable, the answer is 416.
-    /// * With `If-Range`, the answer has ranges only if the representation is unchanged, and all bytes otherwise. A
-    ///   client that resumes a download never gets a part of another representation. A date counts only after its
-    ///   second is over.
-    /// * An answer with bytes always has a `Content-Length`.
+    /// * Conditions are evaluated in the order of RFC 9110, 13.2.2. They can result in status 304 or 412.
+    /// * Only a GET request can select ranges, as RFC 9110 requires. The response to a HEAD request describes the whole
+    ///   representation.
+    /// * A single range results in status 206. Several ranges result in 206 with `multipart/byteranges`, in the
+    ///   requested order. If no range is satisfiable, the status is 416. The response contains the whole representation
+    ///   if the client requests too many ranges, or more bytes than the whole, or several ranges over HTTP/1.0, which
+    ///   does not support `multipart/byteranges`.
+    /// * With `If-Range`, the response contains ranges only if the representation is unchanged, and otherwise the whole
+    ///   representation. A client that resumes a download thus never receives parts of two representations. A date in
+    ///   `If-Range` only counts after its second is over.
+    /// * A response with bytes always has a `Content-Length`.
     #[must_use]
     pub fn answer(&self, method: &Method, headers: &HeaderMap, version: Version) -> Answer {
         let now = Utc::now();
@@ -158,8 +161,8 @@ impl Representation {
         if self.modified.is_some_and(|modified| modified > now)
             && let Entry::Occupied(mut header) = answer.fields.entry(header::LAST_MODIFIED)
         {
-            // The clock was set back. `Last-Modified` must not be later than `Date` (RFC 9110, 8.8.2.1). Conditions use
-            // the stored time.
+            // `modified` is in the future because the clock was set back. `Last-Modified` must not be later than `Date`
+            // (RFC 9110, 8.8.2.1). Conditions still use the stored time.
             match format_date(now.trunc_subsecs(0)) {
                 Some(date) => drop(header.insert(date)),
                 None => drop(header.remove()),
@@ -168,11 +171,11 @@ impl Representation {
         answer
     }
 
-    /// Returns the range for a GET over HTTP/1.1 whose `Range` header has this value, if it selects exactly one range,
-    /// and appends the head to `head` as it is sent: that of [`answer`](Self::answer), plus a `Date`.
+    /// Serves a GET request over HTTP/1.1 with this `Range` header, if the header selects exactly one range. Returns
+    /// the range, and appends the response head to `head`: the head that [`answer`](Self::answer) returns, plus `Date`.
     ///
-    /// This is for servers that write to sockets themselves. The caller ensures that no other part of the request
-    /// matters. `date` is the value of `Date`, for the second that begins at `second`.
+    /// This method is for servers that write to sockets themselves. The caller must check that no other part of the
+    /// request affects the response. `date` is the value of `Date` for the second that begins at `second`.
     #[inline]
     pub fn write_range_head(
         &self,
@@ -184,7 +187,7 @@ impl Representation {
         let RangeSelection::One(range) = RangeRequest::parse(value)?.select(len) else {
             return None;
         };
-        // The clock was set back: `Last-Modified` needs a correction, which only `answer` makes.
+        // If the clock was set back, `Last-Modified` must be corrected, and only `answer` does that.
         if self.modified.is_some_and(|modified| modified > second) {
             return None;
         }
@@ -197,7 +200,7 @@ impl Representation {
         now: DateTime<Utc>,
         (method, headers, version): (&Method, &HeaderMap, Version),
     ) -> Answer {
-        // Most requests have no condition and few headers, so one scan of the names replaces five lookups.
+        // Most requests have no condition and few headers, so one scan of the header names is faster than five lookups.
         let validators = conditional::has_condition(headers).then_some(Validators {
             etag: &self.etag,
             modified: self.modified,
@@ -270,7 +273,7 @@ impl Representation {
     }
 }
 
-/// Parses a strong entity tag: characters between two quotes (RFC 9110, 8.8.3).
+/// Parses a strong entity tag: characters between two double quotes (RFC 9110, 8.8.3).
 fn parse_strong_tag(etag: &str) -> Result<HeaderValue, HeaderError> {
     let opaque = etag.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     if opaque.is_none_or(|opaque| opaque.contains(['"', ' ', '\t'])) {

@@ -1,4 +1,4 @@
-//! Answers with several ranges: `multipart/byteranges` (RFC 9110, 14.6).
+//! Response bodies with several ranges: `multipart/byteranges` (RFC 9110, 14.6).
 
 use bytes::Bytes;
 use http::{HeaderValue, header};
@@ -8,18 +8,18 @@ use super::answer::BodyPiece;
 use super::header_error::HeaderError;
 use super::range::ByteRange;
 
-/// The body and media type of a multipart answer.
+/// The body and the media type of a multipart response.
 pub(super) struct MultipartBody {
-    /// The body.
+    /// The part headers and ranges, in the order in which they are sent.
     pub(super) pieces: Vec<BodyPiece>,
-    /// The value of `Content-Type`, with the boundary.
+    /// The value of `Content-Type`, including the boundary.
     pub(super) media_type: HeaderValue,
 }
 
 impl MultipartBody {
-    /// Lays out the parts for ranges of a representation of this media type and length.
+    /// Lays out the parts for ranges of a representation with this media type and length.
     pub(super) fn new(ranges: &[ByteRange], media_type: &str, len: u64) -> Result<Self, HeaderError> {
-        // A random boundary cannot be predicted, so no image contains it.
+        // Nobody can predict a random boundary, so no image can be made to contain it.
         let boundary = Uuid::new_v4().simple().to_string();
         let mut pieces = Vec::with_capacity(ranges.len() * 2 + 1);
         let mut end_of_last = "";

@@ -1,46 +1,46 @@
 //! The `Range` header (RFC 9110, 14.1 and 14.2).
 //!
-//! A [`RangeRequest`] is the parsed header, independent of any representation. A [`RangeSelection`] is its meaning for
-//! a representation of a given length.
+//! A [`RangeRequest`] is the parsed header, independent of a representation. A [`RangeSelection`] is what it selects
+//! from a representation of a given length.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use http::{HeaderMap, header};
 
-/// The maximum number of ranges that are answered one by one. A request for more gets all bytes: each part costs a few
-/// hundred bytes of memory, and some disk accesses if the base image is not in memory.
+/// Maximum number of ranges in a multipart response. A request for more ranges gets the whole representation, because
+/// each part costs a few hundred bytes of memory, and some disk reads if the base image is not in memory.
 pub(super) const MAX_RANGES: usize = 64;
 
-/// The range unit.
+/// The range unit, with the separator.
 const UNIT: &[u8] = b"bytes=";
 
-/// The byte ranges that a client asks for, in its order.
+/// The byte ranges that a client requests, in the requested order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RangeRequest(Vec<RangeSpec>);
 
-/// One range of a request.
+/// One range of the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RangeSpec {
-    /// From the first byte to the last one, both included.
+    /// From the first to the last byte, both inclusive.
     Between(u64, u64),
-    /// From this byte to the end.
+    /// From a byte to the end.
     From(u64),
-    /// The last bytes: this many.
+    /// The given number of bytes at the end.
     Last(u64),
 }
 
-/// A range of bytes of a representation: never empty, never past its end.
+/// A range of bytes within a representation. Never empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ByteRange {
     first: u64,
     last: u64,
 }
 
-/// The bytes that a range request selects.
+/// The bytes that a `Range` header selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RangeSelection {
-    /// All bytes.
+    /// The whole representation.
     Whole,
     /// One range.
     One(ByteRange),
@@ -51,27 +51,27 @@ pub(super) enum RangeSelection {
 }
 
 impl RangeRequest {
-    /// Parses the `Range` header of a request. Returns `None` if the request asks for all bytes. As the RFC requires,
-    /// an invalid header and an unknown range unit are ignored.
+    /// Parses the `Range` header of a request. Returns `None` if the response must contain the whole representation. An
+    /// invalid header and an unknown range unit are ignored, as RFC 9110 requires.
     pub(super) fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(header::RANGE).iter();
         let value = values.next()?;
-        // Two headers mean one value with a comma between them (RFC 9110, 5.3). The unit of the second one is not a
-        // valid range.
+        // A repeated header counts as one value with commas (RFC 9110, 5.3). That value is invalid, because the unit in
+        // the second header is not a valid range.
         if values.next().is_some() {
             return None;
         }
         Self::parse(value)
     }
 
-    /// Parses the value of the header. Returns `None` if it is invalid or has more than [`MAX_RANGES`] ranges.
+    /// Parses the value of the header. Returns `None` if it is invalid or contains more than [`MAX_RANGES`] ranges.
     pub(super) fn parse(value: impl AsRef<[u8]>) -> Option<Self> {
         let (unit, set) = value.as_ref().split_at_checked(UNIT.len())?;
         if !unit.eq_ignore_ascii_case(UNIT) {
             return None;
         }
         let mut specs = Vec::with_capacity(1);
-        // Lists may have empty elements (RFC 9110, 5.6.1.2).
+        // A list may contain empty elements (RFC 9110, 5.6.1.2).
         for element in set.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
             if element.is_empty() {
                 continue;
@@ -84,13 +84,14 @@ impl RangeRequest {
         (!specs.is_empty()).then_some(Self(specs))
     }
 
-    /// Selects bytes of a representation of `len` bytes.
+    /// Selects bytes from a representation of `len` bytes.
     ///
-    /// Ranges past the end are dropped if any other range is satisfiable. If the remaining ranges add up to more than
-    /// `len` bytes, all bytes are selected: no client needs a byte twice, and a client that asks for all bytes a
-    /// thousand times is an attacker.
+    /// Drops ranges past the end if any other range is satisfiable. If the remaining ranges add up to more than `len`
+    /// bytes, selects the whole representation. No client needs a byte twice, and a client that requests the whole
+    /// representation a thousand times is probably an attacker.
     pub(super) fn select(&self, len: u64) -> RangeSelection {
-        // An empty representation has no first byte, but a suffix range is satisfiable by all of it (RFC 9110, 14.1.2).
+        // An empty representation has no first byte, but a non-empty suffix range is satisfiable: it selects all of it
+        // (RFC 9110, 14.1.2).
         if len == 0 && self.0.iter().any(|spec| matches!(spec, RangeSpec::Last(1..))) {
             return RangeSelection::Whole;
         }
@@ -120,7 +121,7 @@ impl RangeSpec {
             (true, false) => Some(Self::Last(last)),
             (false, true) => Some(Self::From(first)),
             (false, false) => {
-                // Both numbers may have saturated; the order of their digits still decides.
+                // Saturated numbers are equal, so compare their digits.
                 let are_in_order = match (first, last) {
                     (u64::MAX, u64::MAX) => compare_decimals(before, after) != Ordering::Greater,
                     (first, last) => first <= last,
@@ -130,7 +131,7 @@ impl RangeSpec {
         }
     }
 
-    /// Selects bytes of a representation of `len` bytes. Returns `None` if none are selected.
+    /// Selects bytes from a representation of `len` bytes. Returns `None` if the range is not satisfiable.
     fn select(self, len: u64) -> Option<ByteRange> {
         let end = len.checked_sub(1)?;
         let (first, last) = match self {
@@ -143,8 +144,8 @@ impl RangeSpec {
     }
 }
 
-/// Parses decimal digits; an empty string is 0. Returns `None` if any other character is present. A number that is too
-/// big saturates: no representation is that long.
+/// Parses decimal digits. An empty string is 0. Returns `None` for any other character. A number that is too large
+/// saturates, because no representation is that long.
 fn parse_decimal(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0_u64, |number, byte| {
         let digit = byte.checked_sub(b'0').filter(|digit| *digit <= 9)?;
@@ -152,7 +153,7 @@ fn parse_decimal(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Compares two decimal numbers of any length.
+/// Compares two decimal numbers with any number of digits.
 fn compare_decimals(a: &[u8], b: &[u8]) -> Ordering {
     let [a, b] = [a, b].map(|mut digits| {
         while let [b'0', rest @ ..] = digits {
@@ -164,17 +165,17 @@ fn compare_decimals(a: &[u8], b: &[u8]) -> Ordering {
 }
 
 impl ByteRange {
-    /// Returns the position of the first byte.
+    /// Returns the offset of the first byte.
     pub(super) fn first(self) -> u64 {
         self.first
     }
 
-    /// Returns the position of the last byte, inclusive.
+    /// Returns the offset of the last byte, inclusive.
     pub(super) fn last(self) -> u64 {
         self.last
     }
 
-    /// Returns the number of bytes: at least one.
+    /// Returns the number of bytes, which is at least 1.
     pub(super) fn len(self) -> u64 {
         self.last - self.first + 1
     }
@@ -303,7 +304,7 @@ mod tests {
         assert_eq!(RangeRequest::from_headers(&headers), None);
     }
 
-    /// A range by the definition of the RFC, byte by byte.
+    /// Returns the bytes of a range, computed byte by byte from the definition in the RFC.
     fn bytes_by_definition(spec: RangeSpec, len: u64) -> Vec<u64> {
         (0..len)
             .filter(|byte| match spec {
@@ -355,16 +356,16 @@ mod tests {
         fn selection_matches_the_rfc_definition(specs in any_specs(), len in 0..50_u64) {
             let naive: Vec<Vec<u64>> =
                 specs.iter().map(|spec| bytes_by_definition(*spec, len)).filter(|bytes| !bytes.is_empty()).collect();
-            let asked = naive.iter().flatten().count() as u64;
+            let requested_len = naive.iter().flatten().count() as u64;
             let wants_end = specs.iter().any(|spec| matches!(spec, RangeSpec::Last(1..)));
             match RangeRequest(specs).select(len) {
-                RangeSelection::Whole => prop_assert!(asked > len || len == 0 && wants_end),
+                RangeSelection::Whole => prop_assert!(requested_len > len || len == 0 && wants_end),
                 RangeSelection::Unsatisfiable => prop_assert!(naive.is_empty()),
                 some => {
-                    prop_assert!(asked <= len);
-                    let found: Vec<Vec<u64>> =
+                    prop_assert!(requested_len <= len);
+                    let selected: Vec<Vec<u64>> =
                         selected_ranges(some).into_iter().map(|(first, last)| (first..=last).collect()).collect();
-                    prop_assert_eq!(found, naive);
+                    prop_assert_eq!(selected, naive);
                 }
             }
         }
