@@ -1,4 +1,4 @@
-//! Embeds the whole service in an axum application, under the application's own routes: `cargo run --example
+//! Embeds the whole Kindling service in an axum application, next to the application's own routes: `cargo run --example
 //! embed_inventory -- IMAGE.iso DIRECTORY`.
 
 use std::error::Error;
@@ -18,7 +18,7 @@ use kindling::inventory::store::SqlStore;
 use kindling::inventory::{Inventory, Settings};
 use tokio::net::TcpListener;
 
-/// An application that contains the service. `origin` is the URL where hosts reach it.
+/// Returns an application that contains the service. `origin` is the URL at which hosts reach it.
 pub(crate) async fn application(
     base: &str,
     directory: &Path,
@@ -36,10 +36,10 @@ pub(crate) async fn application(
     let store = Arc::new(SqlStore::open_file(&directory.join("kindling.db")).await?);
     let files = FileStore::in_directory(&directory.join("files"))?;
     let settings = Settings::new(url.clone(), url.clone());
-    // No authentication: the embedding application is responsible for it.
+    // No authentication here: the embedding application must authenticate requests.
     let inventory = Inventory::new(store, files, catalogue, settings, Policy::Open);
     let images = ImageServer::new(os_images, library, Arc::new(EmbeddedInputs::new(inventory.clone())), url);
-    // Hosts that stop checking in become disconnected, and the files of deleted clusters are deleted.
+    // Marks hosts as disconnected that stop checking in, and deletes the files of deleted clusters.
     tokio::spawn(background::run(inventory.clone(), std::future::pending()));
     let service = kindling::http::app(&inventory, Some(&images));
     Ok(Router::new().route("/about", get(|| async { "an application" })).fallback_service(service))

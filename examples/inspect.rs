@@ -1,4 +1,4 @@
-//! Prints what an image is and what was embedded in it: `cargo run --example inspect -- IMAGE.iso`.
+//! Prints the properties of an image and its embedded config: `cargo run --example inspect -- IMAGE.iso`.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -8,12 +8,12 @@ use isogen::BaseImage;
 
 pub(crate) fn describe(path: &str) -> Result<String, Box<dyn Error>> {
     let image = BaseImage::open(path)?;
-    let found = image.inspect()?;
+    let properties = image.inspect()?;
     let mut text = String::new();
-    writeln!(text, "{}, format of {}", found.volume.id, found.generation)?;
-    let layout = found.relayout_reason.as_deref().unwrap_or("as it was mastered");
+    writeln!(text, "{}, format of {}", properties.volume.id, properties.generation)?;
+    let layout = properties.relayout_reason.as_deref().unwrap_or("as it was mastered");
     writeln!(text, "layout: {layout}")?;
-    if let Some(config) = found.ignition_area.as_ref().and_then(|area| area.config.as_deref()) {
+    if let Some(config) = properties.ignition_area.as_ref().and_then(|area| area.config.as_deref()) {
         let summary = ConfigSummary::parse(config)?;
         writeln!(text, "config: {}", serde_json::to_string(&summary)?)?;
     }

@@ -1,4 +1,4 @@
-//! Creates the discovery ISO of a directory of manifests: `cargo run --example offline_iso -- BASE.iso MANIFESTS
+//! Creates a discovery ISO from a directory of manifests: `cargo run --example offline_iso -- BASE.iso MANIFESTS
 //! SERVICE_URL OUTPUT.iso`.
 
 use std::error::Error;

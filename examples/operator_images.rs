@@ -1,8 +1,8 @@
-//! An operator that owns its infra-envs, as Kubernetes objects, and serves their images: `cargo run --example
+//! An operator that keeps its infra-envs as Kubernetes objects and serves their images: `cargo run --example
 //! operator_images -- IMAGE.iso DIRECTORY`.
 //!
-//! There is no inventory and no database. The operator converts each `InfraEnv` that it watches into checked inputs.
-//! The image server asks it for the current snapshot of an infra-env and for the config of an image.
+//! There is no inventory and no database. The operator converts each watched `InfraEnv` into checked inputs. The image
+//! server asks the operator for the current snapshot of an infra-env, and for the config of an image.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -31,12 +31,12 @@ use uuid::Uuid;
 #[derive(Debug)]
 struct OwnInfraEnv {
     inputs: Inputs,
-    /// The `resourceVersion` of the object: it changes with every change.
+    /// The `resourceVersion`s of the objects. They are different after each change.
     revision: String,
     changed_at: DateTime<Utc>,
 }
 
-/// The infra-envs of the operator by the uid of their objects. Clones share them.
+/// The infra-envs of the operator. Keys are the uids of their objects. Clones share the infra-envs.
 #[derive(Clone, Debug)]
 pub(crate) struct Operator {
     infra_envs: Arc<RwLock<HashMap<Uuid, Arc<OwnInfraEnv>>>>,
@@ -45,12 +45,13 @@ pub(crate) struct Operator {
 }
 
 impl Operator {
-    /// Returns an operator whose hosts report to a service.
+    /// Returns an operator for hosts that report to the given service.
     pub(crate) fn new(service: InventoryService) -> Self {
         Self { infra_envs: Arc::default(), keyfiles: Arc::new(KeyfileCache::new(64 << 20)), service }
     }
 
-    /// Applies a watched `InfraEnv` with the objects that it refers to. Returns the warnings, or all findings.
+    /// Applies a watched `InfraEnv` and the objects that it refers to. Returns the warnings, or all findings if one is
+    /// an error.
     pub(crate) fn apply(&self, objects: &[Value]) -> Result<DiscoveryReport, Box<dyn Error>> {
         let mut manifests = Manifests::default().with_ids_from(IdSource::Uid);
         for object in objects {
@@ -73,8 +74,8 @@ impl Operator {
 
     fn find(&self, id: Uuid) -> Result<Arc<OwnInfraEnv>, SourceError> {
         let infra_envs = self.infra_envs.read().unwrap_or_else(PoisonError::into_inner);
-        let found = infra_envs.get(&id).cloned();
-        found.ok_or_else(|| SourceError::not_found(format!("infra-env {id} does not exist")))
+        let infra_env = infra_envs.get(&id).cloned();
+        infra_env.ok_or_else(|| SourceError::not_found(format!("infra-env {id} does not exist")))
     }
 }
 
@@ -84,7 +85,7 @@ impl ImageInputs for Operator {
         &self,
         id: Uuid,
         _artifact: Artifact,
-        // An operator for more than one team checks the credentials here.
+        // An operator that serves several teams would check the credentials here.
         _access: &ImageCredentials,
     ) -> Result<InfraEnvSnapshot, SourceError> {
         let infra_env = self.find(id)?;
@@ -107,19 +108,19 @@ impl ImageInputs for Operator {
         tokio::task::spawn_blocking(render).await.map_err(|_| SourceError::internal("rendering panicked"))?
     }
 
-    /// Optional: without it, every range asks for a snapshot.
+    /// This method is optional. Without it, the server requests a snapshot for each range of an image.
     fn currency(&self, state: &SnapshotState) -> Currency {
         let Some(infra_env) = state.downcast_ref::<OwnInfraEnv>() else { return Currency::Outdated };
         let id = infra_env.inputs.infra_env().id.as_str().parse();
         match id.map(|id| self.find(id)) {
-            Ok(Ok(found)) if found.revision == infra_env.revision => Currency::Current,
+            Ok(Ok(latest)) if latest.revision == infra_env.revision => Currency::Current,
             Ok(Ok(_)) => Currency::Changed,
             _ => Currency::Outdated,
         }
     }
 }
 
-/// Returns the images of an operator's infra-envs, made from one base image for OpenShift 4.18.
+/// Returns an application that serves the images of the operator's infra-envs, from one base image for OpenShift 4.18.
 pub(crate) fn application(
     operator: Operator,
     base: &str,
@@ -140,7 +141,7 @@ pub(crate) fn application(
     Ok(image_app(&server, &[]))
 }
 
-/// Returns an infra-env with a pull secret and the network of one host, as a watch delivers them.
+/// Returns an infra-env, its pull secret and the network of one host, in the form that a Kubernetes watch returns.
 pub(crate) fn watched_objects(uid: &str) -> [Value; 3] {
     let infra_env = json!({"namespace": "site", "name": "rack-1", "resourceVersion": "7", "uid": uid});
     let secret = json!({"namespace": "site", "name": "pull-secret", "resourceVersion": "5"});

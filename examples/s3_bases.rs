@@ -1,7 +1,7 @@
-//! Fetches a base image from a bucket once, verifies it and keeps it: `cargo run --example s3_bases -- s3://BUCKET/KEY
-//! DIRECTORY`.
+//! Downloads a base image from a bucket once, verifies it and stores it: `cargo run --example s3_bases --
+//! s3://BUCKET/KEY DIRECTORY`.
 //!
-//! Credentials and endpoint come from the usual variables: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`,
+//! The usual variables configure credentials and endpoint: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`,
 //! `S3_ENDPOINT_URL`.
 
 use std::error::Error;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use kindling::images::library::{Library, LibrarySettings, OpenBaseImage};
 use kindling::inventory::catalogue::{CpuArchitecture, ImageType, OsImage};
 
-/// Returns the base image at a URL, kept in a directory.
+/// Returns the base image at a URL. Downloads it to `directory` unless it is already there.
 pub(crate) async fn base(url: &str, directory: &Path) -> Result<Arc<OpenBaseImage>, Box<dyn Error>> {
     let image = OsImage {
         openshift_version: "4.18".to_owned(),

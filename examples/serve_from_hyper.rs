@@ -1,7 +1,7 @@
-//! Serves one image from a plain hyper server, with ranges, preconditions and resume: `cargo run --example
-//! serve_from_hyper -- IMAGE.iso CONFIG.ign`.
+//! Serves one image from a plain hyper server, with range requests, conditional requests and resumable downloads:
+//! `cargo run --example serve_from_hyper -- IMAGE.iso CONFIG.ign`.
 //!
-//! The served image contains the config; no such file is ever written.
+//! The served image contains the config, but is never written to a file.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -17,7 +17,7 @@ use hyper_util::rt::TokioIo;
 use isogen::{Archive, BaseImage, Edits, Encoding};
 use tokio::net::TcpListener;
 
-/// The image with an embedded config, ready to be served.
+/// Returns the image with the embedded config, ready to be served.
 pub(crate) fn content(base: &str, config: Vec<u8>) -> Result<Representation, Box<dyn Error>> {
     let mut archive = Archive::new();
     archive.insert("config.ign", config);
@@ -27,17 +27,17 @@ pub(crate) fn content(base: &str, config: Vec<u8>) -> Result<Representation, Box
     Ok(Representation::new(Arc::new(plan), etag, Utc::now(), "application/x-iso9660-image", name)?)
 }
 
-/// Accepts connections until it is dropped.
+/// Accepts connections until the future is dropped.
 pub(crate) async fn serve(listener: TcpListener, content: Representation) -> std::io::Result<()> {
     loop {
         let (stream, _) = listener.accept().await?;
         let content = content.clone();
-        let answer = service_fn(move |request: Request<Incoming>| {
+        let service = service_fn(move |request: Request<Incoming>| {
             let (method, headers, version) = (request.method(), request.headers(), request.version());
             std::future::ready(Ok::<_, Infallible>(content.respond(method, headers, version)))
         });
         tokio::spawn(
-            async move { http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await },
+            async move { http1::Builder::new().serve_connection(TokioIo::new(stream), service).await },
         );
     }
 }

@@ -1,5 +1,5 @@
-//! Texts that may be Ignition configs: an accepted config is written and read back, merges with itself and with
-//! another, and every finding has a position in the text.
+//! Texts that may be Ignition configs. An accepted config survives writing and parsing, and can be merged with itself
+//! and with another config. Every finding has a position in the text.
 //!
 //! ```text
 //! parent [NUL child]
@@ -16,7 +16,7 @@ use ignition::translate::translate;
 use ignition::validate::validate;
 use libfuzzer_sys::fuzz_target;
 
-/// Reads a config that must survive a round trip.
+/// Parses a config, and checks that it survives a round trip.
 fn read(text: &[u8]) -> Option<Config> {
     let report = check(text);
     let _ = rewrite(text);

@@ -1,4 +1,4 @@
-//! Untrusted images: opening one, and every operation on an open one, must not panic, hang or use too much memory.
+//! Untrusted images. Opening an image, and every operation on it, must not panic, hang or use too much memory.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Untrusted initrd archives: reading them keeps to the limits, does not depend on how the bytes arrive, and the
-//! members can be packed and read again.
+//! Untrusted initrd archives. Reading keeps the limits, and its result does not depend on the sizes of single reads.
+//! The members can be packed and read again.
 
 #![no_main]
 
@@ -11,7 +11,7 @@ use libfuzzer_sys::fuzz_target;
 
 const LIMITS: ArchiveLimits = ArchiveLimits { decoded_bytes: 1 << 20, kept_bytes: 256 << 10, members: 1000 };
 
-/// Returns a few bytes per call.
+/// A reader that returns at most a few bytes per call.
 struct SlowReader<'a>(&'a [u8]);
 
 impl Read for SlowReader<'_> {
@@ -28,8 +28,8 @@ fuzz_target!(|input: &[u8]| {
     let Ok(archive) = read else { return };
     assert_eq!(archive, slow.unwrap());
 
-    let kept: usize = archive.iter().map(|(name, contents)| name.len() + contents.len()).sum();
-    assert!(kept as u64 <= LIMITS.kept_bytes && archive.len() as u64 <= LIMITS.members);
+    let stored_len: usize = archive.iter().map(|(name, contents)| name.len() + contents.len()).sum();
+    assert!(stored_len as u64 <= LIMITS.kept_bytes && archive.len() as u64 <= LIMITS.members);
     let config = Archive::read_matching(input, LIMITS, |name| name == "config.ign").unwrap();
     assert_eq!(config.get("config.ign"), archive.get("config.ign"));
 

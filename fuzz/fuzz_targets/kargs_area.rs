@@ -1,5 +1,5 @@
-//! Kernel-argument areas with any description and any contents: edits fit or are refused, leave all other bytes, and
-//! read back.
+//! Kernel argument areas with any description and any contents. An edit is either refused, or changes only bytes of the
+//! areas and can be read back.
 
 #![no_main]
 
@@ -50,7 +50,7 @@ impl EditInput {
     }
 }
 
-/// A base image with overwritten areas and, if it has one, an overwritten description.
+/// Returns a base image with overwritten areas, and with an overwritten description if it has one.
 fn image_with_areas(input: &Input) -> Result<BaseImage, isogen::Error> {
     let with_kargs: Vec<_> = BASES.iter().filter(|base| !base.mastered.kargs.is_empty()).collect();
     let base = with_kargs[usize::from(input.base) % with_kargs.len()];
@@ -64,7 +64,7 @@ fn image_with_areas(input: &Input) -> Result<BaseImage, isogen::Error> {
     {
         let at = json.offset as usize;
         let text = String::from_utf8_lossy(&base.bytes[at..at + json.len as usize]);
-        // Two bytes of each are enough: JSON has a short form for them.
+        // The low 16 bits of each character are enough, because JSON has a short escape for them.
         let escaped = |character: char| format!("\\u{:04x}", u32::from(character) & 0xFFFF);
         let mut text = text.replace('#', &escaped(pad)).replace("\\n\"", &format!("{}\"", escaped(end)));
         if let Some(size) = input.size {
@@ -105,7 +105,7 @@ fuzz_target!(|input: Input| {
     }
     let edited = BaseImage::from_source(Source::new("edited".into(), plan.len(), plan)).unwrap();
     let Some(text) = expected else { return };
-    // Arguments that end in unusual filler cannot be distinguished from the filler.
+    // Arguments that end in unusual fill characters cannot be distinguished from the fill.
     let odd = |area: &isogen::kargs::KargsArea| {
         let (pad, end) = (area.pad.unwrap_or('#'), area.end.unwrap_or('\n'));
         !pad.is_ascii() || text.ends_with(end) || (pad == end && text.ends_with(pad))

@@ -1,5 +1,5 @@
-//! Hostile descriptions of the minimal image, in an image: verifying one stays within its limits, and every byte that
-//! it refers to can be read.
+//! Hostile descriptions of a minimal image, inside an image. Verifying a description keeps the limits, and every byte
+//! that it refers to can be read.
 
 #![no_main]
 
@@ -23,7 +23,7 @@ enum Input<'a> {
     },
 }
 
-/// Numbers close to each other, so that tables are sorted and within the image.
+/// A number in the table. Most are close to each other, so that the table is often sorted and within the image.
 #[derive(Debug, Arbitrary)]
 enum TableNumber {
     Small(u8),
@@ -32,7 +32,7 @@ enum TableNumber {
 }
 
 impl TableNumber {
-    /// In the encoding of bincode, which need not be the shortest.
+    /// Encodes the number in bincode's format, not always in the shortest form.
     fn encode(&self) -> Vec<u8> {
         match self {
             Self::Small(number @ 0..=250) => vec![*number],
@@ -46,7 +46,7 @@ impl TableNumber {
 static BASE: LazyLock<&BaseFixture> =
     LazyLock::new(|| BASES.iter().find(|base| base.mastered.files.contains_key(MINISO_PATH)).unwrap());
 
-/// Precomputed packed bytes of several lengths: running an encoder for each input would take most of the time.
+/// Packed bytes of several lengths, computed once. Running an encoder for each input would take most of the time.
 static PACKED: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let lens = [0, 1, 2048, 10_000, 300_000, 700_000, 2_000_000];
     lens.into_iter().map(|len| liblzma::encode_all(&vec![len as u8; len][..], 0).unwrap()).collect()
@@ -84,7 +84,7 @@ fuzz_target!(|input: Input| {
     let image = BaseImage::from_source(changed.into_source()).unwrap();
     let len = image.inspect().unwrap().minimal.len;
     assert!(len.is_none_or(|len| len <= image.source().len()));
-    // Reads the minimal image from the first byte to the last.
+    // Verification reads the minimal image from the first to the last byte.
     match image.verify_minimal() {
         Ok(()) | Err(Error::MinimalDigest { .. }) => assert!(len.is_some()),
         Err(error) => assert!(matches!(error, Error::Malformed { .. }) && len.is_none(), "{error}"),

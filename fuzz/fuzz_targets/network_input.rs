@@ -1,11 +1,11 @@
-//! Texts that may be networks of hosts. Whatever they contain, the checks end, report the same twice and agree with the
-//! generator. The keyfiles are those that nmstate makes of the document with its own YAML parser.
+//! Texts that may be the networks of hosts. For any text, the checks end, return the same findings twice, and agree
+//! with the generator. The keyfiles match the keyfiles that nmstate generates with its own YAML parser.
 //!
 //! ```text
 //! file [NUL logical name NUL MAC address]...
 //! ```
 //!
-//! With names, the file is taken for a document and they for its map.
+//! With names and addresses, the file is the nmstate document of one host and they are its interface map.
 
 #![no_main]
 
@@ -18,8 +18,9 @@ use isogen_fuzz::keyfile::comparable_lines;
 use libfuzzer_sys::fuzz_target;
 use nmstate::NetworkState;
 
-/// Compares keyfiles, which were made from JSON, with those of nmstate's own YAML parser if that accepts the document.
-/// It refuses some documents that we accept: null for a whole section, and no-break spaces in the indentation.
+/// Compares keyfiles generated from JSON with keyfiles from nmstate's own YAML parser, if that parser accepts the
+/// document. It refuses some documents that Kindling accepts: null for a whole section, and no-break spaces in
+/// indentation.
 fn compare(document: &str, files: &[Keyfile]) {
     let Ok(state) = NetworkState::new_from_yaml(document) else { return };
     let Ok(mut generated) = state.gen_conf() else {
@@ -50,7 +51,7 @@ fn hosts(input: &[u8]) -> Option<Vec<HostNetwork>> {
     Some(vec![HostNetwork::from_unchecked(std::str::from_utf8(file).ok()?, interfaces)])
 }
 
-/// Findings without nmstate's message text, which lists names in hash table order.
+/// Returns the findings without nmstate's message texts, which list names in the order of a hash table.
 fn comparable(report: &NetworkReport) -> Vec<NetworkFinding> {
     let mut findings = report.findings().to_vec();
     findings.iter_mut().filter(|it| it.rule == Rule::NoKeyfiles).for_each(|it| it.message.clear());
@@ -74,7 +75,7 @@ fuzz_target!(|input: &[u8]| {
         }
     }
     if !report.is_fatal() {
-        // Hosts without errors have keyfiles, and the same files under safe names.
+        // A host without errors has keyfiles. They are the same each time, and their file names are safe.
         for host in &hosts {
             let files = keyfiles(host.document().as_bytes()).unwrap();
             assert_eq!(keyfiles(host.document().as_bytes()).unwrap(), files);

@@ -1,4 +1,4 @@
-//! Plans of any segments and any patches: every range equals a naive copy, however it is requested.
+//! Plans with any segments and any patches. Every range equals the range of a naive copy, whichever way it is read.
 
 #![no_main]
 
@@ -59,14 +59,14 @@ fn segment_bytes(segment: &Segment) -> Vec<u8> {
 }
 
 fn concatenated_bytes(segments: impl IntoIterator<Item = Segment>) -> Vec<u8> {
-    // Whole slices: a loop over bytes would be instrumented and take most of the time.
+    // Concatenate whole slices. A loop over bytes would be instrumented and take most of the time.
     segments.into_iter().map(|segment| segment_bytes(&segment)).collect::<Vec<_>>().concat()
 }
 
-/// The bytes with patches applied; `None` if two patches overlap or one passes the end.
+/// Returns the bytes with the patches applied, or `None` if two patches overlap or one reaches past the end.
 fn naive_patch(model: &[u8], patches: &[Patch]) -> Option<Vec<u8>> {
     let mut copy = model.to_vec();
-    let mut written: Vec<std::ops::Range<usize>> = Vec::new();
+    let mut patched_ranges: Vec<std::ops::Range<usize>> = Vec::new();
     for patch in patches {
         let bytes = segment_bytes(&patch.segment);
         let start = patch.offset as usize;
@@ -74,11 +74,11 @@ fn naive_patch(model: &[u8], patches: &[Patch]) -> Option<Vec<u8>> {
         if bytes.is_empty() {
             continue;
         }
-        if written.iter().any(|other| range.start < other.end && other.start < range.end) {
+        if patched_ranges.iter().any(|other| range.start < other.end && other.start < range.end) {
             return None;
         }
         copy.get_mut(range.clone())?.copy_from_slice(&bytes);
-        written.push(range);
+        patched_ranges.push(range);
     }
     Some(copy)
 }
@@ -125,7 +125,7 @@ fuzz_target!(|input: Input| {
         assert_eq!(&buf[..expected.len()], expected);
     }
     let mut buf = [0; 3];
-    let there = plan.read_at(&mut buf, input.distant_offset).unwrap() as u64;
-    assert_eq!(there, plan.len().saturating_sub(input.distant_offset).min(3));
+    let read_len = plan.read_at(&mut buf, input.distant_offset).unwrap() as u64;
+    assert_eq!(read_len, plan.len().saturating_sub(input.distant_offset).min(3));
     assert_eq!(plan.identity().unwrap(), plan.clone().identity().unwrap());
 });

@@ -1,11 +1,12 @@
-//! Untrusted root file systems: a found file is within its limit and the same each time.
+//! Untrusted root file systems. A file in them can be read twice with the same result, and its length is within the
+//! limit.
 
 #![no_main]
 
 use isogen_fuzz::open_rootfs;
 use libfuzzer_sys::fuzz_target;
 
-/// The largest file in bytes.
+/// Maximum length of a file, in bytes.
 const MAX_FILE_LEN: usize = 256 << 20;
 
 fuzz_target!(|input: &[u8]| {

@@ -1,8 +1,8 @@
-//! Compares keyfiles. nmstate numbers routing rules at random, so two keyfiles of one document may differ in the order
-//! of their lines.
+//! Comparison of keyfiles. nmstate numbers routing rules at random, so keyfiles of the same document may differ in
+//! these numbers and in the order of their lines.
 
-/// Returns the lines of a keyfile in an order that does not depend on the numbers of routing rules. Each line begins
-/// with its section: many keys occur in several sections.
+/// Returns the sorted lines of a keyfile without the numbers of routing rules. Each line begins with its section,
+/// because many keys occur in several sections.
 #[must_use]
 pub fn comparable_lines(contents: &str) -> Vec<String> {
     let mut section = "";
@@ -17,7 +17,6 @@ pub fn comparable_lines(contents: &str) -> Vec<String> {
     lines
 }
 
-/// Removes the number of a routing rule.
 fn without_rule_number(line: &str) -> String {
     match line.strip_prefix("routing-rule").and_then(|rule| rule.split_once('=')) {
         Some((number, rule)) if number.parse::<u32>().is_ok() => format!("routing-rule={rule}"),
@@ -30,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn line_of_another_section_differs() {
+    fn same_line_in_another_section_differs() {
         let keyfile = |ipv4: &str, ipv6: &str| {
             comparable_lines(&format!("[ipv4]\nmethod={ipv4}\n\n[ipv6]\nmethod={ipv6}\n"))
         };
@@ -38,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn routing_rules_are_equal_under_other_numbers() {
+    fn routing_rule_numbers_do_not_matter() {
         let first = "[ipv4]\nrouting-rule0=priority 9\nrouting-rule1=priority 8\nmethod=auto\n";
         let second = "[ipv4]\nmethod=auto\nrouting-rule1=priority 9\nrouting-rule0=priority 8\n";
         assert_eq!(comparable_lines(first), comparable_lines(second));

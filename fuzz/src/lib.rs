@@ -1,8 +1,8 @@
-//! Shared by the fuzz targets: valid images to start from, and inputs that are patches of them.
+//! Code that the fuzz targets share: valid base images, and inputs that are patches of them.
 //!
-//! With inputs as large as an image, the fuzzer would spend its time searching for the bytes that matter. So an input
-//! selects one of a few images and then lists patches of its structures; or it is an image, from the first volume
-//! descriptor on.
+//! If inputs were as large as images, the fuzzer would spend its time searching for the bytes that matter. An input
+//! therefore selects one of a few images and lists patches of its structures. Alternatively, an input is an image
+//! without its first 32 KiB.
 
 use std::io;
 use std::sync::{Arc, LazyLock};
@@ -18,7 +18,7 @@ pub mod mutants;
 #[path = "../../benches/http/src/random.rs"]
 mod random;
 
-/// Runs every operation of an open image that the first byte of an input selects.
+/// Runs the operations of an open image that `first`, the first byte of the input, selects.
 pub fn run_operations(image: &BaseImage, first: u8) {
     image_operations::read_structures(image);
     if first & PLAN_RELAYOUTS != 0 {
@@ -29,7 +29,7 @@ pub fn run_operations(image: &BaseImage, first: u8) {
     }
 }
 
-/// A valid image and the position of its structures.
+/// A valid image, with the regions that contain its structures.
 #[derive(Debug)]
 pub struct BaseFixture {
     pub mastered: Mastered,
@@ -37,9 +37,9 @@ pub struct BaseFixture {
     pub regions: Vec<Extent>,
 }
 
-/// The images that inputs can start from: the four of `fixtures::hostile`, and others with more mechanisms.
+/// The images that inputs can patch: the four base images of `fixtures::hostile`, and others with more mechanisms.
 pub static BASES: LazyLock<Vec<BaseFixture>> = LazyLock::new(|| {
-    let chosen = [
+    let variants = [
         (Architecture::X86_64, Era::E2023_07),
         (Architecture::Aarch64, Era::E2023_07),
         (Architecture::Aarch64, Era::E2021_01),
@@ -48,7 +48,7 @@ pub static BASES: LazyLock<Vec<BaseFixture>> = LazyLock::new(|| {
         (Architecture::X86_64, Era::E2021_12),
         (Architecture::X86_64, Era::E2020_09),
     ];
-    chosen.into_iter().map(|(architecture, era)| BaseFixture::new(architecture, era)).collect()
+    variants.into_iter().map(|(architecture, era)| BaseFixture::new(architecture, era)).collect()
 });
 
 impl BaseFixture {
@@ -64,7 +64,7 @@ impl BaseFixture {
     }
 }
 
-/// All regions of an image that contain metadata.
+/// Returns all regions of an image that contain metadata.
 fn metadata_regions(mastered: &Mastered, bytes: &Bytes) -> Vec<Extent> {
     let at = |offset, len| Extent { offset, len };
     let image = BaseImage::from_source(Source::from_bytes("base", bytes.clone())).unwrap();
@@ -96,14 +96,14 @@ fn metadata_regions(mastered: &Mastered, bytes: &Bytes) -> Vec<Extent> {
             .filter_map(|path| mastered.files.get(*path))
             .map(|file| at(file.offset, file.len.min(4096))),
     );
-    // Of s390x: the field of the boot image with the length of the initrd.
+    // On s390x, the field in the boot image that contains the length of the initrd.
     regions.extend(mastered.files.get("images/cdboot.img").map(|file| at(file.offset + 66_560, 64)));
     regions.extend(mastered.kargs.iter().copied());
     regions.extend(mastered.ignition.map(|area| at(area.offset, 1024)));
     regions
 }
 
-/// An image with patches, without a copy of the image.
+/// An image with patches, which shares the bytes of its base image.
 #[derive(Debug, Clone)]
 pub struct PatchedSource {
     base: Bytes,
@@ -147,18 +147,18 @@ impl ReadAt for PatchedSource {
     }
 }
 
-/// In the first byte of an input: the input is an image, not patches of a base.
+/// Flag in the first byte of an input: the rest of the input is an image, not a list of patches.
 pub const RAW_IMAGE: u8 = 0x80;
-/// In the first byte of an input: also run operations that read the whole image.
+/// Flag in the first byte of an input: also run the operations that read the whole image.
 pub const READ_CONTENTS: u8 = 0x40;
-/// In the first byte of an input: also re-layout the image.
+/// Flag in the first byte of an input: also plan a re-layout of the image.
 pub const PLAN_RELAYOUTS: u8 = 0x20;
-/// Instead of a region: a patch at any offset, given in four bytes.
+/// In place of a region number: the patch has an offset in the image, as four bytes.
 pub const AT_ANY_OFFSET: u8 = 0xFF;
-/// Instead of a region: another length of the image, in four bytes.
+/// In place of a region number: a new length of the image follows, as four bytes.
 pub const NEW_LENGTH: u8 = 0xFE;
 
-/// Decodes the image of an input.
+/// Decodes an input to an image. Input formats:
 ///
 /// ```text
 /// flags and number of the base, then patches: region, offset in it (2 bytes), length (1 byte), bytes
@@ -206,7 +206,7 @@ fn put_bytes<'a>(offset: u64, input: &'a [u8], changed: &mut PatchedSource) -> O
     Some(rest)
 }
 
-/// The input as a file system: it is wrapped in an archive, so that no input bytes are spent on that.
+/// Opens the input as a file system. The archive around it is generated, so that the input needs no bytes for it.
 pub fn open_rootfs(input: &[u8]) -> isogen::Result<RootFilesystem> {
     let image = fixtures::rootfs_image(Filesystem::Squashfs, input);
     RootFilesystem::open("rootfs.img", Plan::from_source(Arc::new(Source::from_bytes("rootfs.img", image))))

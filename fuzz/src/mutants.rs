@@ -1,13 +1,13 @@
-//! Changed inputs that are the same in every run, whatever the code under test does.
+//! Deterministic mutations of seeds. They do not depend on the code under test.
 //!
-//! The fuzzer selects its inputs by their coverage. So each change of the code leads it to other inputs, and a change
-//! could be refused for a fault that it did not make.
+//! The fuzzer itself selects inputs by their code coverage, so each change of the code leads it to other inputs. A test
+//! run could then fail because of a bug that the change did not introduce.
 
 use crate::random::Random;
 
-/// Maximum number of changes of one input.
+/// Maximum number of mutations of one input.
 const MAX_CHANGES: u64 = 8;
-/// Maximum length in bytes of a block that a change removes, copies or inserts.
+/// Maximum length of a block that a mutation removes, copies or inserts, in bytes.
 const MAX_BLOCK: u64 = 64;
 /// Maximum number of repetitions of an inserted token.
 const MAX_REPETITIONS: u64 = 64;
@@ -60,10 +60,10 @@ const TOKENS: [&[u8]; 44] = [
     b"\0\0\0\0",
 ];
 
-/// Returns changed copies of the seeds: at least `count`, and as many of each seed.
+/// Returns at least `count` mutated copies of the seeds, with the same number for each seed.
 ///
-/// A copy depends on its seed and, if it contains a block of another, on the seed after it: a new seed leaves most
-/// copies unchanged.
+/// A copy depends only on its seed and, if it contains a block of another seed, on the next seed. Adding a seed
+/// therefore leaves most copies unchanged.
 pub fn mutants(seeds: &[Vec<u8>], count: usize) -> impl Iterator<Item = Vec<u8>> {
     let rounds = count.div_ceil(seeds.len().max(1)) as u64;
     let next = seeds.iter().cycle().skip(1);
@@ -80,13 +80,14 @@ pub fn mutants(seeds: &[Vec<u8>], count: usize) -> impl Iterator<Item = Vec<u8>>
     })
 }
 
-/// Returns an input of structured targets, which have no other seeds: `len` bytes that depend on `seed`.
+/// Returns an input for targets with structured inputs, which have no other seeds: `len` bytes that depend only on
+/// `seed`.
 pub fn random_bytes(seed: u64, len: usize) -> Vec<u8> {
     let mut random = Random::new(seed);
     (0..len).map(|_| random.next().to_le_bytes()[0]).collect()
 }
 
-/// FNV-1a, which no release of Rust changes.
+/// Returns an FNV-1a hash, which no Rust release changes.
 fn hash(bytes: &[u8]) -> u64 {
     bytes
         .iter()
@@ -120,7 +121,7 @@ fn token(random: &mut Random) -> &'static [u8] {
     TOKENS[index(random, TOKENS.len())]
 }
 
-/// Returns the range of a block, which may be empty.
+/// Returns the range of a random block, which may be empty.
 fn block(bytes: &[u8], random: &mut Random) -> std::ops::Range<usize> {
     let start = index(random, bytes.len() + 1);
     start..(start + index(random, MAX_BLOCK as usize)).min(bytes.len())
@@ -137,7 +138,7 @@ fn flip_bit(input: &mut [u8], random: &mut Random) {
     }
 }
 
-/// Adds a number from -8 to 8, as lengths and offsets are often wrong by a little.
+/// Adds a number from -8 to 8, because wrong lengths and offsets are often off by a little.
 fn add_to_byte(input: &mut [u8], random: &mut Random) {
     let at = index(random, input.len());
     if let Some(byte) = input.get_mut(at) {
@@ -155,7 +156,7 @@ mod tests {
         vec![vec![], b"interfaces:\n- name: eth0\n".to_vec(), (0..200).collect()]
     }
 
-    /// If this value changes, `.ci/run` tests with other inputs than before.
+    /// If this hash changes, `.ci/run` no longer tests with the same inputs.
     #[test]
     fn mutants_are_the_same_in_every_run() {
         let all: Vec<Vec<u8>> = mutants(&seeds(), 3000).collect();
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn new_seed_leaves_copies_of_other_seeds() {
+    fn new_seed_does_not_change_copies_of_other_seeds() {
         let of_first =
             |seeds: &[Vec<u8>]| mutants(seeds, 10 * seeds.len()).step_by(seeds.len()).collect::<Vec<_>>();
         let more = [seeds(), vec![b"new".to_vec()]].concat();

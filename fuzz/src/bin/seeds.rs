@@ -1,6 +1,5 @@
-//! Writes the initial inputs of the fuzz targets to a folder: pieces of valid images, the hostile images of
-//! `fixtures` as patches of valid ones, archives of all kinds, and the configs and networks of the test cases of
-//! `ignition`.
+//! Writes the seed inputs of the fuzz targets to a folder: pieces of valid images, the hostile images of `fixtures` as
+//! patches of valid images, archives of all kinds, and the configs and networks from the tests of `ignition`.
 //!
 //! ```text
 //! seeds FOLDER             the seeds
@@ -16,14 +15,14 @@ use fixtures::erofs::{Compression, Erofs, IndexForm, Packing};
 use isogen_fuzz::mutants::{mutants, random_bytes};
 use isogen_fuzz::{AT_ANY_OFFSET, BASES, BaseFixture, PLAN_RELAYOUTS, RAW_IMAGE, READ_CONTENTS};
 
-/// The largest input that is worth mutating.
+/// Maximum length of an input, in bytes. Mutating longer inputs is not worthwhile.
 const MAX_INPUT: usize = 16 << 10;
-/// The largest patch in bytes.
+/// Maximum length of a patch, in bytes.
 const MAX_CHANGE: usize = 200;
-/// Archives that are longer and take a minute to create.
+/// Archives that are longer than an input and take a minute to create.
 const LONG_ARCHIVES: [&str; 3] = ["gzip-bomb", "zeros-bomb", "million-members"];
 
-/// The number of changed inputs of each target. All targets together take about a minute of CPU time.
+/// The number of mutated inputs for each target. All targets together take about a minute of CPU time.
 const CHANGED_INPUTS: [(&str, usize); 8] = [
     ("ignition_config", 20_000),
     ("image_open", 5000),
@@ -54,7 +53,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Writes changed copies of the seeds in a folder.
+/// Writes mutated copies of the seeds in a folder.
 fn write_changed(folder: &Path, count: usize) -> io::Result<()> {
     let mut paths = fs::read_dir(folder)?.map(|file| Ok(file?.path())).collect::<io::Result<Vec<_>>>()?;
     paths.sort();
@@ -104,13 +103,13 @@ fn write_images(corpus: &Path) -> io::Result<()> {
             write(folder.clone(), &format!("hostile-{}", hostile.name), &input)?;
         }
     }
-    // An image without a base: descriptors, directories and small files; the rest is left out.
+    // Images without a base. They contain only the start: descriptors, directories and small files.
     let raw =
         BASES.iter().map(|base| [&[RAW_IMAGE][..], &base.bytes[32_768..32_768 + MAX_INPUT - 1]].concat());
     raw.enumerate().try_for_each(|(number, bytes)| write(folder.clone(), &format!("raw-{number}"), &bytes))
 }
 
-/// An image as patches of a base of the same length, if there are few.
+/// Encodes an image as patches of a base image. Returns `None` if their lengths differ or the patches are too long.
 fn encode_as_patches(number: usize, base: &BaseFixture, image: &[u8]) -> Option<Vec<u8>> {
     if base.bytes.len() != image.len() {
         return None;
@@ -151,7 +150,7 @@ fn write_archives(corpus: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Parents and children of the merge cases, and the configs with findings.
+/// Writes the parent and child configs of the merge tests, and the configs with findings.
 fn write_configs(corpus: &Path) -> io::Result<()> {
     let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../ignition/tests");
     for folder in ["merge", "validate", "lint"] {
@@ -177,7 +176,7 @@ fn write_configs(corpus: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Small file systems of both kinds; squashfs only if its program is installed.
+/// Writes small file systems of both types. Skips squashfs if its program is not installed.
 fn write_root_filesystems(corpus: &Path) -> io::Result<()> {
     const DEPLOYMENT: &str = "ostree/deploy/rhcos/deploy/1.0/usr/bin";
     let folder = corpus.join("rootfs_read");
@@ -209,7 +208,7 @@ fn write_root_filesystems(corpus: &Path) -> io::Result<()> {
             "-nopad",
             "-quiet",
             "-no-progress",
-            // The seeds are the same in every run.
+            // These options make the seeds the same in every run.
             "-all-root",
             "-all-time",
             "0",
@@ -227,13 +226,13 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Writes a seed of any length, cut into parts.
+/// Writes a seed of any length to one file.
 fn write_large(folder: PathBuf, name: &str, bytes: &[u8]) -> io::Result<()> {
     fs::create_dir_all(&folder)?;
     fs::write(folder.join(name), bytes)
 }
 
-/// Documents of hosts, with and without a map, and a list of hosts.
+/// Writes nmstate documents, with and without an interface map, and a list of hosts.
 fn write_networks(corpus: &Path) -> io::Result<()> {
     let folder = corpus.join("network_input");
     let documents = [
@@ -254,11 +253,12 @@ fn write_networks(corpus: &Path) -> io::Result<()> {
     write(folder, "list", list.to_string().as_bytes())
 }
 
-/// The description of a minimal image for `miniso`. Other structured inputs are made from any bytes.
+/// Writes the descriptions of minimal images for `miniso`, and random bytes for the other targets with structured
+/// inputs.
 fn write_descriptions(corpus: &Path) -> io::Result<()> {
     let minimal = BASES.iter().filter_map(|base| base.mastered.minimal.as_ref());
     for (number, minimal) in minimal.enumerate() {
-        // The first byte selects the kind of input.
+        // The first byte selects the type of input.
         let input = [&[0; 4], &minimal.description[..]].concat();
         write(corpus.join("miniso"), &format!("description-{number}"), &input)?;
     }
