@@ -419,7 +419,7 @@ mod tests {
     const MAX_ITEMS: usize = 16 << 10;
 
     #[test]
-    fn unknown_keys_are_dropped_and_null_is_the_default() {
+    fn unknown_keys_are_ignored_and_null_is_the_default() {
         let text = r#"{"colour": {"of": ["x"]}, "ntp_sources": [{"source_name": "a", "source_state": null, "x": 1}]}"#;
         let report: NtpReport<'_> = read(text).unwrap();
         assert_eq!(serde_json::to_string(&report).unwrap(), r#"{"ntp_sources":[{"source_name":"a"}]}"#);

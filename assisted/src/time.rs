@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn change_is_at_least_a_second_later_or_impossible() {
+    fn later_than_adds_a_second_or_returns_none() {
         let time = |text| Micros(parse(text).unwrap());
         let clock = time("2026-01-01T00:00:00.000001Z");
         let later = |before: Micros| before.later_than(clock.0.unwrap());

@@ -245,7 +245,7 @@ async fn infra_envs_are_found_by_their_exact_name() {
 }
 
 #[tokio::test]
-async fn visit_of_a_list_ends_when_it_breaks() {
+async fn visit_stops_at_the_first_break() {
     let server = Server::start(200, &[], "[1, 2, 3, {]").await;
     let mut visited = Vec::new();
     let visit = |item: u8| {
@@ -257,7 +257,7 @@ async fn visit_of_a_list_ends_when_it_breaks() {
 }
 
 #[tokio::test]
-async fn page_instead_of_a_list_is_an_error() {
+async fn html_page_instead_of_a_list_is_an_error() {
     for body in ["<html><body>Welcome</body></html>", r#"{"items": []}"#, ""] {
         let server = Server::start(200, &[], body).await;
         let error = client(&server.url).infra_envs_with_name("edge").await.unwrap_err();
@@ -457,7 +457,7 @@ async fn anonymous_client_sends_no_credential() {
 }
 
 #[tokio::test]
-async fn error_has_the_reason_of_either_body() {
+async fn error_reason_comes_from_either_error_document() {
     let page = "<html><body>502 Bad Gateway</body></html>";
     let long = "x".repeat(100_000);
     for (status, body, reason) in [
@@ -509,7 +509,7 @@ async fn error_has_the_findings_of_a_large_body() {
 }
 
 #[tokio::test]
-async fn success_with_another_status_is_an_error() {
+async fn unexpected_success_status_is_an_error() {
     let server = Server::start(200, &[], "<html>Log in</html>").await;
     let (_, infra_env, host) = ids();
     let reply = StepReply::done(&Step::new(StepType::StopInstallation, "stop-installation-1", Vec::new()));
@@ -605,13 +605,13 @@ async fn error_status_decides_whether_it_is_retryable() {
 
 #[tokio::test]
 async fn error_has_the_retry_after_of_the_response() {
-    let passed = "Wed, 21 Oct 2015 07:28:00 GMT";
-    let far = "Fri, 31 Dec 9999 23:59:59 GMT";
-    for (text, least, most) in [("5", 5, 5), (passed, 0, 0), (far, 1 << 30, u64::MAX)] {
+    let past_date = "Wed, 21 Oct 2015 07:28:00 GMT";
+    let future_date = "Fri, 31 Dec 9999 23:59:59 GMT";
+    for (text, min, max) in [("5", 5, 5), (past_date, 0, 0), (future_date, 1 << 30, u64::MAX)] {
         let server = Server::start(503, &[("retry-after", text)], "").await;
         let error = client(&server.url).os_images().await.unwrap_err();
         let seconds = error.retry_after().unwrap().as_secs();
-        assert!((least..=most).contains(&seconds), "{text}: {seconds}");
+        assert!((min..=max).contains(&seconds), "{text}: {seconds}");
     }
     for headers in [&[("retry-after", "soon")][..], &[]] {
         let server = Server::start(503, headers, "").await;

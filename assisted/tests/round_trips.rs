@@ -284,7 +284,7 @@ fn unknown_keys_are_ignored_at_each_level() {
 }
 
 #[test]
-fn unknown_values_are_kept_and_written() {
+fn unknown_enum_values_are_preserved() {
     fn changed<T: DeserializeOwned + Serialize>(text: &str, changes: &[(&str, Value)]) -> T {
         let mut value: Value = read(text);
         for (pointer, change) in changes {
@@ -355,7 +355,7 @@ fn unknown_values_are_kept_and_written() {
 }
 
 #[test]
-fn sparse_documents_are_read() {
+fn documents_without_optional_keys_are_read() {
     let id = HostId::fresh();
     let text = format!(
         r#"{{"kind":"Host","id":"{id}","infra_env_id":"{id}","href":"","status":"known","status_info":""}}"#
@@ -403,7 +403,7 @@ fn verified_vip_follows_the_conventions_of_reports() {
 }
 
 #[test]
-fn absent_values_are_not_invented() {
+fn absent_values_stay_absent() {
     let without = |text: &str, keys: &[&str]| {
         let mut value: Value = read(text);
         keys.iter().for_each(|key| assert!(value.as_object_mut().unwrap().remove(*key).is_some(), "{key}"));
@@ -491,7 +491,7 @@ fn secrets_are_not_shown() {
 }
 
 #[test]
-fn rejects_reports_of_another_form() {
+fn rejects_reports_of_the_wrong_type_or_length() {
     for output in [
         "",
         "[]",

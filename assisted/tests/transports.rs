@@ -285,7 +285,7 @@ async fn results_and_errors_do_not_depend_on_the_transport() {
 }
 
 #[tokio::test]
-async fn service_without_a_url_sees_paths_and_no_host() {
+async fn requests_without_a_service_url_have_paths_and_no_host() {
     let router = Router::new().fallback(async |request: Request| {
         let host = request.headers().contains_key("host");
         assert_eq!((request.uri().to_string().as_str(), host), ("/api/assisted-install/v2/os-images", false));

@@ -154,7 +154,7 @@ async fn cancelled_call_of_a_watch_continues_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn wait_ends_when_the_host_fulfils_the_condition() {
+async fn wait_ends_when_the_host_meets_the_condition() {
     let (client, requests) = client([
         Reply::Body(host(1, "discovering")),
         Reply::Status(503),

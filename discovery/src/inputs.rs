@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn systems_read_newer_specs_over_time() {
+    fn newer_versions_support_newer_specs() {
         for (version, spec) in
             [("4.9", Spec::V3_2), ("4.10.3", Spec::V3_3), ("4.13.0-rc.1", Spec::V3_4), ("5.0", Spec::V3_4)]
         {

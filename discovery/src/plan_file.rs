@@ -200,14 +200,14 @@ impl PlanFile {
     /// Returns an error if the base image has another digest, or if the image cannot be created.
     pub fn plan(&self, base: &BaseImage) -> Result<Plan, PlanFileError> {
         let source = base.source();
-        let refused = |sha256| PlanFileError::OtherBase {
+        let other_base = |sha256| PlanFileError::OtherBase {
             base: source.name().to_owned(),
             found: Box::new(ImageIdentity { size: source.len(), sha256 }),
             wanted: Box::new(self.base),
         };
         let sha256 = source.digest().map_err(DiscoveryError::from)?;
         if (source.len(), sha256) != (self.base.size, self.base.sha256) {
-            return Err(refused(sha256));
+            return Err(other_base(sha256));
         }
         let packed = PackedConfig {
             config: archive("config", &self.config)?,

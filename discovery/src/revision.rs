@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_text_of_a_revision_is_parsed() {
+    fn rejects_other_spellings_of_a_revision() {
         let revision: ImageRevision = "00c0ffee00c0ffee".parse().unwrap();
         assert_eq!(revision.to_string(), "00c0ffee00c0ffee");
         for text in

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_other_texts() {
+    fn rejects_invalid_versions() {
         for text in ["", "latest", "4", "4.18-a b", " 4.18", "4.18+ x", "4.18+\"", "4.18\n", "v4.18"] {
             text.parse::<OpenshiftVersion>().unwrap_err();
         }

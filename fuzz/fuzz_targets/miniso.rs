@@ -19,7 +19,7 @@ enum Input<'a> {
         table: Vec<(TableNumber, TableNumber, TableNumber)>,
         packed: u8,
         writer: &'a [u8],
-        behind: &'a [u8],
+        trailing: &'a [u8],
     },
 }
 
@@ -54,7 +54,7 @@ static PACKED: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
 
 impl Input<'_> {
     fn encode_bytes(&self) -> Vec<u8> {
-        let Self::Fields { table, packed, writer, behind } = self else {
+        let Self::Fields { table, packed, writer, trailing } = self else {
             let Self::Bytes(bytes) = self else { unreachable!() };
             return bytes.to_vec();
         };
@@ -70,7 +70,7 @@ impl Input<'_> {
         let packed = &PACKED[usize::from(*packed) % PACKED.len()];
         bytes.extend(TableNumber::Any(packed.len() as u64).encode());
         bytes.extend_from_slice(packed);
-        bytes.extend_from_slice(behind);
+        bytes.extend_from_slice(trailing);
         bytes
     }
 }

@@ -26,17 +26,17 @@ fn compare(document: &str, files: &[Keyfile]) {
     let Ok(mut generated) = state.gen_conf() else {
         panic!("nmstate refuses its own reading of the document")
     };
-    let mut others: Vec<(String, Vec<String>)> = generated
+    let mut nmstate_files: Vec<(String, Vec<String>)> = generated
         .remove("NetworkManager")
         .unwrap_or_default()
         .into_iter()
         .map(|(name, contents)| (name, comparable_lines(&contents)))
         .collect();
-    others.sort();
-    let mut own: Vec<(String, Vec<String>)> =
+    nmstate_files.sort();
+    let mut kindling_files: Vec<(String, Vec<String>)> =
         files.iter().map(|file| (file.name.clone(), comparable_lines(&file.contents))).collect();
-    own.sort();
-    assert_eq!(own, others, "JSON and nmstate's YAML parser disagree");
+    kindling_files.sort();
+    assert_eq!(kindling_files, nmstate_files, "JSON and nmstate's YAML parser disagree");
 }
 
 fn hosts(input: &[u8]) -> Option<Vec<HostNetwork>> {

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn page_and_object_are_not_lists() {
+    fn html_page_and_json_object_are_not_lists() {
         for (text, is_not_a_list) in [("<html></html>", true), (" {\"items\": []}", true), ("\n [1]", false)]
         {
             let mut splitter = ItemSplitter::default();

@@ -50,13 +50,13 @@ impl RunnerCommand {
     /// use assisted::host::{RunnerArguments, RunnerCommand};
     /// use assisted::{HostId, InfraEnvId};
     ///
-    /// let asked = RunnerArguments {
+    /// let arguments = RunnerArguments {
     ///     infra_env_id: InfraEnvId::fresh(),
     ///     host_id: HostId::fresh(),
     ///     agent_version: "quay.io/example/agent:1".to_owned(),
     /// };
-    /// let command = RunnerCommand::new(&asked)?;
-    /// assert_eq!(command.arguments()?, asked);
+    /// let command = RunnerCommand::new(&arguments)?;
+    /// assert_eq!(command.arguments()?, arguments);
     /// # Ok::<(), serde_json::Error>(())
     /// ```
     pub fn new(arguments: &RunnerArguments) -> Result<Self, serde_json::Error> {

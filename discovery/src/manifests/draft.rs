@@ -271,9 +271,9 @@ impl<'a> InfraEnvReader<'a> {
     fn mirrors(&mut self) -> (Option<Text>, Option<Text>) {
         const PATH: &str = "spec.mirrorRegistryRef";
         if self.object.get(PATH).is_none() {
-            let text_of = |loose: &Option<OtherFile>| {
-                let loose = loose.as_ref()?;
-                Some(Located::new(loose.text.clone(), SourceLocation::whole(loose.file.to_string())))
+            let text_of = |file: &Option<OtherFile>| {
+                let file = file.as_ref()?;
+                Some(Located::new(file.text.clone(), SourceLocation::whole(file.file.to_string())))
             };
             return (text_of(&self.manifests.registries), text_of(&self.manifests.registries_authority));
         }

@@ -57,8 +57,8 @@ impl HostFiles {
     /// hosts. Too many documents only cause a finding.
     pub fn add(&mut self, file: &str, bytes: &[u8]) -> Result<(), HostsFileError> {
         let Some(text) = std::str::from_utf8(bytes).ok().filter(|text| !is_host_list(text)) else {
-            let listed = ignition::network::read_hosts(file, bytes)?;
-            self.hosts.extend(listed.into_iter().map(|it| host_without_manifest(file, it)));
+            let networks = ignition::network::read_hosts(file, bytes)?;
+            self.hosts.extend(networks.into_iter().map(|it| host_without_manifest(file, it)));
             self.limit_hosts(file);
             return Ok(());
         };

@@ -315,7 +315,7 @@ mod tests {
 
     /// If invalid metadata were ignored, the host would silently lose its label, name or namespace.
     #[test]
-    fn rejects_metadata_that_is_not_text() {
+    fn rejects_metadata_of_wrong_types() {
         for (metadata, expected) in [
             (
                 "  name: a\n  labels:\n    rack: 1\n",

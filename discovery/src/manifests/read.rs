@@ -134,10 +134,10 @@ impl Manifests {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn add_object(&mut self, source: &str, value: Value) -> Result<(), ReadError> {
-        let described;
+        let description;
         let source = if source.is_empty() {
-            described = describe(&value);
-            &described
+            description = describe(&value);
+            &description
         } else {
             source
         };
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_and_marks_belong_to_the_next_document() {
+    fn directives_and_byte_order_marks_belong_to_the_next_document() {
         let split = |text| documents(text).collect::<Vec<_>>();
         assert_eq!(split("%YAML 1.2\n---\na: 1\n"), [(0, "%YAML 1.2\n---\na: 1\n")]);
         assert_eq!(split("\u{feff}---\na: 1\n"), [(0, "---\na: 1\n")]);
@@ -327,7 +327,7 @@ mod tests {
 
     /// Editors do not break a line at a lone carriage return, but YAML parsers do.
     #[test]
-    fn findings_after_lone_carriage_returns_have_the_lines_that_editors_show() {
+    fn lone_carriage_returns_do_not_change_line_numbers() {
         let text = "kind: A\n---\nkind: InfraEnv #\r# x\nmetadata: {\r\rname:\r7}\n";
         assert_eq!(
             read(text).unwrap().findings.to_string(),

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_not_blocks_are_not_cut_out() {
+    fn values_that_are_not_plain_blocks_are_not_extracted() {
         for text in [
             "kind: A\nspec:\n  config: {a: 1}\n",
             "kind: A\nspec: {config: {a: 1}}\n",

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_with_other_bytes_than_ascii_do_not_hide_the_other_tags() {
+    fn non_ascii_tags_do_not_hide_other_tags() {
         let list = HeaderValue::from_bytes(b"\"\xfcbung\", \"image\"").unwrap();
         for (name, expected) in [
             (header::IF_MATCH, ConditionOutcome::Proceed),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_have_no_effect_if_the_last_change_is_unknown() {
+    fn dates_have_no_effect_if_the_modification_time_is_unknown() {
         let validators = Validators { modified: None, ..validators() };
         for name in ["if-modified-since", "if-unmodified-since"] {
             for date in [BEFORE, AFTER] {

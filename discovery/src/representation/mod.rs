@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_values_that_no_header_can_have() {
+    fn rejects_invalid_header_values() {
         for (etag, media_type, expected) in [
             ("abc", "text/plain", r#"not a valid etag: "abc""#),
             ("W/\"abc\"", "text/plain", r#"not a valid etag: "W/\"abc\"""#),
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_time_of_the_last_change_is_not_sent() {
+    fn unknown_modification_time_is_not_sent() {
         let far_future = DateTime::<Utc>::MAX_UTC;
         for (changed_at, is_sent) in
             [(None, false), (Some(far_future), false), (Some(DateTime::UNIX_EPOCH), true)]
