@@ -28,14 +28,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Extensible<T> {
-    /// A value that this version of the crate knows.
+    /// A value of `T`, which this version of the crate defines.
     Known(T),
     /// A string that is not a value of `T`.
     Unknown(String),
 }
 
 impl<T: Copy> Extensible<T> {
-    /// Returns the value if this version of the crate knows it.
+    /// Returns the value of `T`, or `None` if the string is not a value of `T`.
     #[must_use]
     pub fn known(&self) -> Option<T> {
         match self {

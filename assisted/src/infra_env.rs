@@ -306,13 +306,13 @@ pub struct InfraEnvCreateParams {
 
 /// Changes to an infra-env. Absent and null fields stay unchanged.
 ///
-/// The Assisted Service refuses `id`, `name`, `cluster_id` and `cpu_architecture`. An empty `ssh_authorized_key` or
-/// `ignition_config_override` changes nothing: they cannot be removed. `proxy` should have all three keys, because the
-/// service can miss a change otherwise.
+/// The Assisted Service refuses `id`, `name`, `cluster_id` and `cpu_architecture`. It ignores an empty
+/// `ssh_authorized_key` or `ignition_config_override`, so these values cannot be removed. Set all three keys of
+/// `proxy`, because the service can otherwise miss a change.
 ///
-/// Kindling accepts the immutable fields with their current value, and removes values that are empty where a field says
-/// so. It also accepts the body of a GET response, which this type does not read: Kindling takes `type` as `image_type`
-/// and lists as JSON in a string, and ignores fields that only the service sets.
+/// Kindling accepts an immutable field if it has the current value, and removes a value if the field documents that for
+/// empty values. It also accepts the body of a GET response, which this type cannot represent: Kindling takes `type` as
+/// `image_type` and lists as JSON in a string, and ignores fields that only the service sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(
@@ -384,7 +384,7 @@ pub struct InfraEnvUpdateParams {
 }
 
 impl InfraEnvCreateParams {
-    /// Returns the parameters of an infra-env for which the service chooses everything else.
+    /// Returns parameters with these required values. The service chooses everything else.
     ///
     /// # Examples
     ///

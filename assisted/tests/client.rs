@@ -717,8 +717,8 @@ fn rejects_invalid_settings() {
     assert!(matches!(error, ClientError::Header { name: "discovery_agent_version" }));
 }
 
-/// Starts a server that receives forms. Returns its URL and its log, which contains for each form the URI, the names of
-/// the field and the file, the length and the sum of the bytes, and whether the request has a length.
+/// Starts a server that receives forms. Returns its URL and its log. An entry of the log has the URI, the names of the
+/// field and the file, the length and the sum of the bytes, and whether the request has a length.
 async fn form_server() -> (String, Arc<Mutex<Vec<String>>>) {
     let forms = Arc::new(Mutex::new(Vec::new()));
     let log = Arc::clone(&forms);

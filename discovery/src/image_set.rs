@@ -106,8 +106,8 @@ impl ImageSet {
     ///
     /// # Errors
     ///
-    /// Returns an error in three cases: the inputs do not result in a valid config, the edits do not fit into the base
-    /// image, or `nmstatectl` is needed and cannot be extracted from its root file system.
+    /// Returns an error if the inputs do not result in a valid config, or if the edits do not fit into the base image.
+    /// Returns an error if `nmstatectl` is needed and cannot be extracted from the root file system.
     pub fn plan(&self, form: &Form) -> Result<Plan, DiscoveryError> {
         let packed = self.packed(form)?;
         packed.plan(form, self.context(form, &packed)?)

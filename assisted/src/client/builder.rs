@@ -124,8 +124,8 @@ impl ApiClientBuilder {
     ///
     /// # Errors
     ///
-    /// Returns an error if the URL is not an HTTP URL or contains a user name or a password, or if the token or the
-    /// agent version contains characters that a header cannot have.
+    /// Returns an error if the URL is not an HTTP URL or contains a user name or a password. Returns an error if the
+    /// token or the agent version contains characters that a header cannot have.
     ///
     /// Returns an error if TLS cannot be set up. Without the feature `aws-lc-rs`, the program must install a default
     /// crypto provider of `rustls` first.

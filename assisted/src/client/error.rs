@@ -82,7 +82,7 @@ impl ClientErrorKind {
     }
 }
 
-/// An error of an operation of [`ApiClient`].
+/// An error of the client or of the service.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {

@@ -1,4 +1,4 @@
-//! Test documents in the form in which upstream services, agents and controllers write them.
+//! Test documents, in the form that upstream services, agents and controllers write.
 
 use assisted::cluster::{
     ClusterCreateParams, ClusterImportParams, ClusterProgressParams, ClusterUpdateParams, CompletionParams,

@@ -31,7 +31,7 @@ struct DocumentText {
     skipped: usize,
     text: Box<str>,
     lines: OnceLock<Arc<LineIndex>>,
-    /// The byte offset at which each line of `text` begins.
+    /// The byte offset of each line in `text`.
     line_starts: OnceLock<Vec<usize>>,
 }
 

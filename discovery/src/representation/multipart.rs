@@ -10,7 +10,7 @@ use super::range::ByteRange;
 
 /// The body and the media type of a multipart response.
 pub(super) struct MultipartBody {
-    /// The part headers and ranges, in the order in which they are sent.
+    /// The part headers and ranges, in the order of the body.
     pub(super) pieces: Vec<BodyPiece>,
     /// The value of `Content-Type`, including the boundary.
     pub(super) media_type: HeaderValue,

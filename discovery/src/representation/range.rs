@@ -8,8 +8,8 @@ use std::fmt;
 
 use http::{HeaderMap, header};
 
-/// Maximum number of ranges in a multipart response. A request for more ranges gets the whole representation, because
-/// each part costs a few hundred bytes of memory, and some disk reads if the base image is not in memory.
+/// Maximum number of ranges in a multipart response. A request for more ranges gets the whole representation. Each part
+/// costs a few hundred bytes of memory, and some disk reads if the base image is not in memory.
 pub(super) const MAX_RANGES: usize = 64;
 
 /// The range unit, with the separator.
