@@ -144,7 +144,7 @@ impl Visitor<'_> for FieldName {
 
 /// Implements `Serialize` and `Deserialize` through [`ObjectOnly`] for structs with `#[serde(remote = "Self")]`.
 ///
-/// Such structs may also have `deny_unknown_fields`. It only affects their OpenAPI schemas, which document what a
+/// Such structs may also have `deny_unknown_fields`. It only affects their API schemas, which document what a
 /// service accepts in requests. Readers ignore the keys that a newer service adds.
 macro_rules! lenient {
     (@impl [$($generics:tt)*], [$($of_reader:tt)*], $name:ty) => {

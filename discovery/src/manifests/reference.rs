@@ -90,7 +90,7 @@ impl Object {
         Some(Located::new(decoded?, encoded.place))
     }
 
-    /// Returns a value of a ConfigMap, if it is present.
+    /// Returns a value of a config map, if it is present.
     pub(super) fn config_text(&self, key: &str, findings: &mut DiscoveryReport) -> Option<Text> {
         let value = self.get("data")?.get(key).filter(|it| !it.is_null())?;
         require_string(value, self.location_of_key("data", key), findings)
