@@ -1,4 +1,6 @@
-//! Opens and reads a base image. `planner` and other modules above this one plan with it.
+//! The base image: opens a CoreOS live ISO, and reads and checks the structures that plans rely on.
+//!
+//! The modules in a higher layer, such as `planner`, plan artifacts of an opened base image.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -18,10 +20,10 @@ use crate::source::Source;
 use crate::volume::{TreeEntry, Volume};
 use crate::write::EDIT_MARKER;
 
-/// The directory of the PXE files.
+/// Path of the directory with the PXE files in the image.
 pub(crate) const PXE_DIRECTORY: &str = "images/pxeboot";
 
-/// The CPU architecture of an image.
+/// A CPU architecture of CoreOS images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -37,9 +39,9 @@ pub enum Architecture {
     S390x,
 }
 
-/// A base image that has been opened.
+/// An opened base image.
 ///
-/// It is immutable. All structures that plans rely on have been read and checked.
+/// It is immutable. Opening has read and checked all structures that plans rely on.
 #[derive(Debug)]
 pub struct BaseImage {
     source: Arc<Source>,
@@ -50,17 +52,17 @@ pub struct BaseImage {
     ignition: Option<IgnitionArea>,
     kargs: Option<KargsAreas>,
     features: Features,
-    /// Unpacked on first use: about a megabyte that all plans share.
+    /// Description of the minimal ISO. It is unpacked on first use, takes about a megabyte, and all plans share it.
     minimal: OnceLock<Arc<MinimalDescription>>,
-    /// Whether the minimal ISO that `miniso.dat` describes has the recorded digest.
+    /// Result of the verification of the minimal ISO: `true` if its digest is the digest recorded in `miniso.dat`.
+    /// Unset before the verification.
     minimal_verified: OnceLock<bool>,
     /// Whether an in-place edit was started but not completed.
     is_interrupted: bool,
 }
 
 impl BaseImage {
-    /// Opens an image file and reads its structures. That reads some tens of kilobytes, independent of the image's
-    /// size.
+    /// Opens an image file and reads its structures. It reads a few tens of kilobytes, independent of the image's size.
     ///
     /// # Errors
     ///
@@ -108,7 +110,7 @@ impl BaseImage {
         })
     }
 
-    /// Returns the bytes of the image.
+    /// Returns the source of the image's bytes.
     #[must_use]
     pub fn source(&self) -> &Arc<Source> {
         &self.source
@@ -120,29 +122,29 @@ impl BaseImage {
         &self.volume
     }
 
-    /// Returns the El Torito boot catalogue.
+    /// Returns the El Torito boot catalogue, or `None` if the image has none.
     #[must_use]
     pub fn boot_catalog(&self) -> Option<&BootCatalog> {
         self.catalog.as_ref()
     }
 
-    /// Returns the partition tables.
+    /// Returns the partition tables of the image. All of them may be missing.
     #[must_use]
     pub fn partitions(&self) -> &PartitionTables {
         &self.partitions
     }
 
-    /// Returns the source and the volume, for reading descriptions.
+    /// Returns the source and the volume in one type, for the readers of JSON descriptions.
     pub(crate) fn described(&self) -> DescribedImage<'_> {
         DescribedImage { source: &self.source, volume: &self.volume }
     }
 
-    /// Returns the headers in the system area.
+    /// Returns the CoreOS headers in the system area.
     pub(crate) fn headers(&self) -> &SystemAreaHeaders {
         &self.headers
     }
 
-    /// Returns the embed area for initrd archives. Images for s390x from before 2023 do not have one.
+    /// Returns the embed area for initrd archives, or `None` if the image has none, like s390x images from before 2023.
     #[must_use]
     pub fn ignition_area(&self) -> Option<IgnitionArea> {
         self.ignition
@@ -158,7 +160,7 @@ impl BaseImage {
         self.ignition.ok_or_else(|| not_core_os(&self.source, &self.volume, missing))
     }
 
-    /// Returns the embed areas for kernel arguments.
+    /// Returns the embed areas for kernel arguments, or `None` if the image has none.
     #[must_use]
     pub fn kargs(&self) -> Option<&KargsAreas> {
         self.kargs.as_ref()
@@ -179,7 +181,7 @@ impl BaseImage {
         &self.features
     }
 
-    /// Returns the architecture that the boot files are for, `None` if they do not show it.
+    /// Returns the architecture that the boot files are for, or `None` if the boot files do not reveal it.
     #[must_use]
     pub fn architecture(&self) -> Option<Architecture> {
         let has = |path: &str| self.volume.tree().find(path).is_some_and(|entry| !entry.extent.is_empty());
@@ -188,7 +190,7 @@ impl BaseImage {
         if has("images/cdboot.img") {
             Some(Architecture::S390x)
         } else if self.catalog.is_none() && (has("ppc") || has("boot/grub/grub.cfg")) {
-            // Images for ppc64le have no boot catalog. Images of other architectures may have files of GRUB.
+            // Images for ppc64le have no boot catalogue. The presence of GRUB files does not distinguish architectures.
             Some(Architecture::Ppc64le)
         } else if has("isolinux/isolinux.bin") || self.catalog.as_ref().is_some_and(bios) {
             Some(Architecture::X86_64)
@@ -203,8 +205,8 @@ impl BaseImage {
     ///
     /// # Errors
     ///
-    /// Returns an error if the area contains neither archives nor zeros. The error is [`Error::Interrupted`] after an
-    /// in-place edit that was not completed.
+    /// Returns an error if the area contains neither archives nor zeros. The error is [`Error::Interrupted`] if an
+    /// in-place edit was started but not completed.
     pub fn archive(&self) -> Result<Archive> {
         let extent = self.require_ignition_area()?.extent;
         self.require_no_interrupted_edit()?;
@@ -222,7 +224,7 @@ impl BaseImage {
         self.volume.file(path).ok_or_else(|| self.source.not_found(path))
     }
 
-    /// Returns the bytes of a file.
+    /// Returns a plan of the contents of a file.
     ///
     /// # Errors
     ///
@@ -231,12 +233,12 @@ impl BaseImage {
         Ok(self.plan_extent(self.require_file(path)?.extent))
     }
 
-    /// Returns the bytes of an extent.
+    /// Returns a plan of the bytes in an extent of the image.
     pub(crate) fn plan_extent(&self, extent: Extent) -> Plan {
         Plan::new(Arc::clone(&self.source), [Segment::Base(extent)])
     }
 
-    /// Returns the path of the file that contains an extent.
+    /// Returns the path of the file that contains an extent, or `None` if no single file contains it.
     #[must_use]
     pub fn file_at(&self, extent: Extent) -> Option<String> {
         let tree = self.volume().tree();
@@ -247,9 +249,9 @@ impl BaseImage {
     #[must_use]
     pub fn files_in(&self, extent: Extent) -> Vec<String> {
         let tree = self.volume().tree();
-        let mut found: Vec<_> = tree.files().filter(|(_, file)| file.extent.overlaps(extent)).collect();
-        found.sort_by_key(|(_, file)| file.extent.offset());
-        found.into_iter().map(|(id, _)| tree.path(id)).collect()
+        let mut files: Vec<_> = tree.files().filter(|(_, file)| file.extent.overlaps(extent)).collect();
+        files.sort_by_key(|(_, file)| file.extent.offset());
+        files.into_iter().map(|(id, _)| tree.path(id)).collect()
     }
 
     /// Returns the path of the file that contains an extent, and the offset of the extent in it.
@@ -259,13 +261,14 @@ impl BaseImage {
         Some((path, offset))
     }
 
-    /// Returns the path of a file as the image spells it: without Rock Ridge, names are cut to 8.3.
+    /// Returns the path of a file in the spelling of the image. Without Rock Ridge, the image shortens names to the 8.3
+    /// form.
     pub(crate) fn path_in_image(&self, path: &str) -> String {
         let tree = self.volume.tree();
         tree.find_id(path).map_or_else(|| path.to_owned(), |id| tree.path(id))
     }
 
-    /// Returns the description of this image's minimal ISO. It is read on the first call.
+    /// Returns the description of this image's minimal ISO. The first call reads it.
     ///
     /// # Errors
     ///
@@ -278,8 +281,8 @@ impl BaseImage {
         Ok(Arc::clone(self.minimal.get_or_init(|| read)))
     }
 
-    /// Returns how many bytes of a plan this image keeps in memory for all of its plans: bytes of the minimal ISO that
-    /// `miniso.dat` contains.
+    /// Returns the number of bytes of a plan that this image keeps in memory only once for all of its plans. These are
+    /// the bytes of the minimal ISO that `miniso.dat` contains.
     #[must_use]
     pub fn shared_bytes(&self, plan: &Plan) -> usize {
         self.minimal.get().map_or(0, |description| plan.bytes_within(&description.literal))
@@ -295,9 +298,9 @@ impl BaseImage {
         MinimalDescription::parse(self.source(), extent.offset(), &self.source().read_extent(extent)?)
     }
 
-    /// Hashes the minimal image that `miniso.dat` describes, in memory bounded by a buffer, and compares the result
-    /// with the recorded digest. The digests differ if a file that both images share was changed. This reads about a
-    /// hundred megabytes.
+    /// Hashes the minimal ISO that `miniso.dat` describes and compares the result with the recorded digest. The digests
+    /// differ if someone changed a file that both images share. This reads about a hundred megabytes through a buffer
+    /// of fixed size.
     ///
     /// # Errors
     ///
@@ -310,17 +313,16 @@ impl BaseImage {
         verified
     }
 
-    /// Records the result of an earlier [`verify_minimal`](Self::verify_minimal) of the same bytes. Without this call,
-    /// the first plan of a minimal ISO verifies the description. Later calls have no effect.
+    /// Sets the result of an earlier [`verify_minimal`](Self::verify_minimal) of the same bytes. Without this call, the
+    /// first plan of a minimal ISO verifies the description. If the result is already set, the call has no effect.
     pub fn set_minimal_verified(&self, is_verified: bool) {
         self.minimal_verified.get_or_init(|| is_verified);
     }
 
-    /// Returns `true` if the minimal ISO can be made from `miniso.dat`. Verifies the description if that was not done
-    /// before.
+    /// Returns `true` if the minimal ISO can be made from `miniso.dat`. Verifies the description on the first call.
     pub(crate) fn is_minimal_verified(&self) -> Result<bool> {
-        if let Some(known) = self.minimal_verified.get() {
-            return Ok(*known);
+        if let Some(is_verified) = self.minimal_verified.get() {
+            return Ok(*is_verified);
         }
         match self.verify_minimal() {
             Err(error) if leaves_description_unknown(&error) => Err(error),
@@ -328,14 +330,13 @@ impl BaseImage {
         }
     }
 
-    /// Checks that no in-place edit was started but not completed.
+    /// Returns an error if an in-place edit was started but not completed.
     pub(crate) fn require_no_interrupted_edit(&self) -> Result<()> {
         let interrupted = || Error::Interrupted { file: self.source.name().to_owned() };
         if self.is_interrupted { Err(interrupted()) } else { Ok(()) }
     }
 
-    /// Checks that the image is not customised: its Ignition area is empty and its kernel arguments are the default
-    /// ones.
+    /// Checks that the image is not customised: its Ignition area is empty and it has the default kernel arguments.
     ///
     /// # Errors
     ///
@@ -357,7 +358,7 @@ fn not_core_os(source: &Source, volume: &Volume, missing: &'static str) -> Error
     Error::NotCoreOs { file, missing, volume_id }
 }
 
-/// Rejects areas that share bytes: edits would overwrite each other.
+/// Rejects embed areas that overlap, because an edit of one area would overwrite the other.
 fn check_areas_disjoint(
     source: &Source,
     ignition: Option<IgnitionArea>,
@@ -366,12 +367,12 @@ fn check_areas_disjoint(
     let (Some(ignition), Some(kargs)) = (ignition, kargs) else { return Ok(()) };
     let overlaps = |area: &&KargsArea| area.extent.overlaps(ignition.extent);
     let Some(area) = kargs.areas().iter().find(overlaps) else { return Ok(()) };
-    let found = format!("{}, which overlaps the Ignition area {}", area.extent, ignition.extent);
-    Err(source.malformed(area.extent.offset(), "kargs area", "an area that overlaps no other", found))
+    let actual = format!("{}, which overlaps the Ignition area {}", area.extent, ignition.extent);
+    Err(source.malformed(area.extent.offset(), "kargs area", "an area that overlaps no other", actual))
 }
 
-/// Returns `true` if an error does not show that the description of the minimal ISO is wrong: a read may succeed the
-/// next time, and a build that supports the compression can read the description.
+/// Returns `true` if an error does not prove that the description of the minimal ISO is wrong. A failed read may
+/// succeed the next time, and another build may support the compression.
 fn leaves_description_unknown(error: &Error) -> bool {
     matches!(error, Error::Read { .. } | Error::UnsupportedCompression { .. })
 }
@@ -380,7 +381,7 @@ fn leaves_description_unknown(error: &Error) -> bool {
 mod tests {
     use super::*;
 
-    /// The description has about a megabyte. All plans share it.
+    /// All plans share the description, which takes about a megabyte.
     #[test]
     #[cfg_attr(not(feature = "xz"), ignore = "needs xz")]
     fn minimal_description_is_read_once() {

@@ -1,6 +1,6 @@
 //! Reads numbers at fixed offsets of a byte slice, and counts leading zeros.
 //!
-//! Readers return `None` if the slice ends before the number.
+//! The functions that read a number return `None` if the slice ends before the number does.
 
 #[inline]
 pub(crate) fn array_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
@@ -39,8 +39,8 @@ pub(crate) fn prefix_mut(buf: &mut [u8], len: u64) -> &mut [u8] {
     buf.split_at_mut(len).0
 }
 
-/// Returns the number of zeros at the start of `bytes`. Areas and gaps between files are mostly zeros, so whole blocks
-/// are compared first, which is several times as fast as comparing each byte.
+/// Returns the number of zeros at the start of `bytes`. Areas and gaps between files are mostly zeros, so this compares
+/// whole blocks first, which is several times as fast as comparing each byte.
 #[inline]
 pub(crate) fn count_leading_zeros(bytes: &[u8]) -> usize {
     const BLOCK_LEN: usize = 64;

@@ -1,7 +1,7 @@
-//! Fields of structures that are written: their places and values are computed.
+//! Reads and writes fields of binary structures that this crate builds, at computed offsets.
 //!
-//! All functions return [`Error::Internal`](crate::error::Error::Internal) if the structure ends before the field, or
-//! the value does not fit into it.
+//! All functions return [`Error::Internal`](crate::error::Error::Internal) if the field is outside of the structure, or
+//! if the value does not fit into the field.
 
 use crate::error::{OrInternal, Result};
 
@@ -25,7 +25,7 @@ pub(crate) fn put_u8(bytes: &mut [u8], offset: usize, value: usize) -> Result<()
     put_slice(bytes, offset, &[value])
 }
 
-/// Encodes a number in both byte orders, as volume descriptors and directory records have it.
+/// Encodes a number in both byte orders, the format of numbers in volume descriptors and directory records.
 #[inline]
 pub(crate) fn both_endian(number: u32) -> [u8; 8] {
     let [a, b, c, d] = number.to_le_bytes();

@@ -1,4 +1,4 @@
-//! The differences between two images: in meaning and in bytes.
+//! Compares two images: which properties differ, and which byte ranges differ.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use crate::digest::Digest;
 use crate::error::{OrInternal, Result, format_with_causes};
 use crate::extent::Extent;
 
-/// Differing ranges with fewer equal bytes than this between them are reported as one.
+/// Two differing ranges are reported as one if fewer equal bytes than this are between them.
 const MAX_JOINED_GAP: u64 = 64;
-/// Most differing ranges that are listed.
+/// Maximum number of differing ranges in the list.
 const MAX_RANGES: usize = 1000;
 const CHUNK_LEN: usize = 1 << 20;
 
@@ -20,27 +20,27 @@ const CHUNK_LEN: usize = 1 << 20;
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ImageDifference {
-    /// The differences in meaning.
+    /// The properties that differ, such as files, kernel arguments or identifiers.
     pub changes: Vec<ImageChange>,
-    /// The ranges of bytes that differ.
+    /// The byte ranges that differ, in ascending order. Ranges close to each other are joined.
     #[serde(rename = "stretches")]
     pub ranges: Vec<Extent>,
-    /// `true` if further ranges differ that are not listed.
+    /// `true` if more ranges differ than the list can hold.
     #[serde(rename = "more")]
     pub has_more: bool,
-    /// The lengths of both images, if they differ.
+    /// The lengths of the two images in bytes, if they differ.
     pub lengths: Option<(u64, u64)>,
 }
 
-/// One difference in meaning.
+/// A property with different values in the two images.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ImageChange {
-    /// Name of the fact that differs.
+    /// Name of the property.
     pub what: String,
-    /// Its value in the first image; `None` if that image does not have it.
+    /// Value in the first image; `None` if the first image does not have the property.
     pub first: Option<String>,
-    /// Its value in the second image; `None` if that image does not have it.
+    /// Value in the second image; `None` if the second image does not have the property.
     pub second: Option<String>,
 }
 
@@ -107,7 +107,7 @@ impl ImageDifference {
     }
 }
 
-/// Describes an image as named facts that can be compared. Contents are stated as digests, because they may be secret
+/// Describes an image as named properties that can be compared. Contents appear as digests, because they may be secret
 /// or long.
 fn image_facts(image: &BaseImage) -> Result<BTreeMap<String, String>> {
     let mut facts = BTreeMap::new();
@@ -134,10 +134,10 @@ fn image_facts(image: &BaseImage) -> Result<BTreeMap<String, String>> {
     for (id, _) in tree.files().filter(|(_, file)| file.extent.is_empty()) {
         fact(format!("file {}", tree.path(id)), describe_contents(0, Digest::from_data(b"")));
     }
-    // Files of a sound image do not overlap. Reading each byte at most once limits the cost of a malicious one.
+    // Files of a valid image do not overlap. Reading each byte at most once limits the cost of a malicious image.
     let mut read_to = 0;
     for (extent, ids) in image.volume().files_by_extent() {
-        // The facts already contain the members of the Ignition area.
+        // Skip the Ignition area, because the members of its archives are compared above.
         if image.ignition_area().is_some_and(|area| area.extent == extent) {
             continue;
         }

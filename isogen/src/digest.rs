@@ -1,4 +1,4 @@
-//! SHA-256 digests, their text form, and saved hash states.
+//! SHA-256 digests, their text form, and a cache of hash states for artifacts of one base image.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
-    /// Returns the digest of some bytes.
+    /// Returns the SHA-256 digest of `bytes`.
     #[must_use]
     pub fn from_data(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
@@ -60,36 +60,37 @@ impl FromStr for Digest {
     }
 }
 
-/// The most recently used hash states of one base. Artifacts of one base share prefixes. Each state is the one after a
-/// prefix, and is found by a digest that identifies the prefix.
+/// An LRU cache of hash states of one base image. Artifacts of one base image begin with the same bytes, so each
+/// state is the state after such a prefix. The key is a digest that identifies the prefix.
 #[derive(Debug, Default)]
 pub(crate) struct HashStates(Mutex<VecDeque<(Digest, Hasher)>>);
 
-/// Most states per base: it has few classes of artifacts, each with few long runs. A state has a few hundred bytes.
+/// Maximum number of states per base image. A base image has few kinds of artifacts, each with few long runs of its
+/// bytes. A state takes a few hundred bytes.
 const MAX_HASH_STATES: usize = 64;
 
 impl HashStates {
-    /// Returns the state after a prefix and makes it the most recently used one.
+    /// Returns the state after a prefix and marks it as the most recently used state.
     pub(crate) fn get(&self, prefix: &Digest) -> Option<Hasher> {
         let mut states = self.lock();
-        let at = states.iter().position(|(known, _)| known == prefix)?;
-        let found = states.remove(at)?;
-        let state = found.1.clone();
-        states.push_back(found);
+        let at = states.iter().position(|(key, _)| key == prefix)?;
+        let entry = states.remove(at)?;
+        let state = entry.1.clone();
+        states.push_back(entry);
         Some(state)
     }
 
     /// Saves the state after a prefix.
     pub(crate) fn put(&self, prefix: Digest, state: Hasher) {
         let mut states = self.lock();
-        states.retain(|(known, _)| *known != prefix);
+        states.retain(|(key, _)| *key != prefix);
         if states.len() >= MAX_HASH_STATES {
             states.pop_front();
         }
         states.push_back((prefix, state));
     }
 
-    /// A panic while the lock is held leaves the list consistent: each change is one call.
+    /// Ignores a poisoned lock: each change of the list is one call, so a panic leaves the list consistent.
     fn lock(&self) -> MutexGuard<'_, VecDeque<(Digest, Hasher)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -100,18 +101,18 @@ impl HashStates {
 pub struct Hasher(Sha256);
 
 impl Hasher {
-    /// Starts with no bytes.
+    /// Creates the hash state of an empty input.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds bytes.
+    /// Appends `bytes` to the input of the hash.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// Returns the digest of all bytes that were added.
+    /// Returns the digest of the whole input.
     #[must_use]
     pub fn finish(self) -> Digest {
         Digest(self.0.finalize().into())
@@ -123,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digest_of_empty_input_is_that_of_sha256() {
+    fn digest_of_empty_input_matches_the_sha256_standard() {
         assert_eq!(
             Digest::from_data(b"").to_string(),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

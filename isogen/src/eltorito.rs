@@ -1,7 +1,7 @@
 //! The El Torito boot catalogue, which lists the files that firmware boots from a CD.
 //!
-//! It consists of entries of 32 bytes: a validation entry, the default entry, then sections. A section is a header
-//! (`90`, or `91` for the last one) and its entries.
+//! The catalogue consists of 32-byte entries: a validation entry, the default entry, then sections. A section is a
+//! header (type `90`, or `91` for the last section) and its entries.
 
 use serde::Serialize;
 
@@ -11,11 +11,11 @@ use crate::source::Source;
 use crate::volume::{Volume, VolumeDescriptor};
 
 const ENTRY_LEN: usize = 32;
-/// Number of bytes of the catalogue that are read. One sector holds 64 entries, and published images use four.
+/// Number of bytes to read of the catalogue. One sector holds 64 entries, and published images use four.
 const CATALOG_LEN: u32 = 2048;
 
-/// The boot info table, with which isolinux finds its own file. Its numbers are the sector of the volume descriptor,
-/// the sector of the file, the length of the file, and a checksum.
+/// The boot info table, which isolinux uses to find its own file. The four numbers are the sector of the volume
+/// descriptor, the sector of the file, the length of the file, and a checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BootInfoTable(pub(crate) [u32; 4]);
 
@@ -23,18 +23,18 @@ impl BootInfoTable {
     /// Offset of the table in its file. `SECTOR_AT` is the offset of its field with the file's sector.
     pub(crate) const OFFSET: u64 = 8;
     pub(crate) const SECTOR_AT: u64 = 12;
-    /// Length of the table in bytes. Those after the four numbers are zero.
+    /// Length of the table in bytes. The bytes after the four numbers are zero.
     pub(crate) const LEN: usize = 56;
-    /// Offset of the bytes after the table.
+    /// Offset of the first byte after the table.
     pub(crate) const END: u64 = 64;
-    /// Longest file with a table. isolinux has about 40 KiB.
+    /// Maximum length of a file with a table. isolinux is about 40 KiB.
     pub(crate) const MAX_FILE_LEN: u64 = 1 << 20;
 
-    /// Computes the table of a file at `sector`. The checksum covers the bytes after the table.
+    /// Computes the table of a file at `sector`. The checksum covers the bytes of the file after the table.
     pub(crate) fn new(volume: &Volume, sector: Sector, file: &[u8]) -> Result<Self> {
         let after = file.get(64..).or_internal("file too short for a boot info table", sector.offset())?;
         let (words, rest) = after.as_chunks::<4>();
-        // Zeros complete the last word.
+        // The last word is padded with zeros.
         let last = rest.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
         let checksum = words.iter().map(|word| u32::from_le_bytes(*word)).fold(last, u32::wrapping_add);
         let len = u32::try_from(file.len()).or_internal("boot image of 4 GiB", sector.offset())?;
@@ -42,7 +42,7 @@ impl BootInfoTable {
     }
 }
 
-/// The platform that an entry boots.
+/// The firmware platform that a boot entry is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -51,7 +51,7 @@ pub enum BootPlatform {
     Bios,
     /// UEFI.
     Efi,
-    /// Another platform, by its number.
+    /// Another platform, by its El Torito platform id.
     Other(u8),
 }
 
@@ -65,15 +65,15 @@ impl From<u8> for BootPlatform {
     }
 }
 
-/// A boot image in the catalogue.
+/// An entry of the catalogue: a boot image and how firmware loads it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct BootEntry {
-    /// Offset of the entry in the image.
+    /// Offset of the entry in the ISO image.
     pub position: u64,
-    /// The platform that it boots.
+    /// The firmware platform of the entry.
     pub platform: BootPlatform,
-    /// `true` if firmware may boot it.
+    /// `true` if the entry is marked as bootable.
     #[serde(rename = "bootable")]
     pub is_bootable: bool,
     /// The emulated medium; 0 for no emulation.
@@ -94,9 +94,9 @@ pub struct BootCatalog {
     pub sector: Sector,
     /// `true` if the words of the validation entry add up to zero, as required.
     pub checksum_ok: bool,
-    /// `true` if all sections have as many entries as their headers state, within the sector that is read.
+    /// `true` if every section has as many entries as its header states, within the first sector of the catalogue.
     pub sections_complete: bool,
-    /// The default entry, then those of the sections.
+    /// The default entry, followed by the entries of the sections.
     pub entries: Vec<BootEntry>,
 }
 
@@ -125,8 +125,8 @@ impl BootCatalog {
             return Err(source.malformed(sector.offset(), "boot catalogue", "two entries", bytes.len()));
         };
         let [1, platform, .., 0x55, 0xAA] = validation else {
-            let found = validation.escape_ascii();
-            return Err(source.malformed(sector.offset(), "validation entry", "01 … 55 AA", found));
+            let actual = validation.escape_ascii();
+            return Err(source.malformed(sector.offset(), "validation entry", "01 … 55 AA", actual));
         };
         let words = validation.as_chunks::<2>().0.iter().map(|word| u16::from_le_bytes(*word));
         let checksum_ok = words.fold(0, u16::wrapping_add) == 0;
@@ -171,7 +171,7 @@ impl BootEntry {
     }
 }
 
-/// Returns the error of a sector that is not one of the image's data.
+/// Returns the error for a sector outside of the image.
 fn outside(source: &Source, position: u64, what: &'static str, sector: Sector) -> Error {
     let expected = format!("sector 16 or a later one, within {} bytes", source.len());
     source.malformed(position, what, expected, sector)

@@ -1,8 +1,8 @@
-//! The errors of images, archives and edits.
+//! The error type of this crate.
 //!
 //! [`Malformed`](Error::Malformed) and similar variants report a damaged image, [`InvalidEdit`](Error::InvalidEdit)
-//! reports a mistake of the caller, and [`Internal`](Error::Internal) reports a bug in this crate. Each variant names
-//! the position of the problem and the value that was found. `Display` prints one level; `source()` returns the cause.
+//! reports a mistake of the caller, and [`Internal`](Error::Internal) reports a bug in this crate. The variants name the
+//! position of the problem and the actual value. `Display` prints one level; `source()` returns the cause.
 
 use std::io;
 use std::num::TryFromIntError;
@@ -13,7 +13,7 @@ use crate::visible::visible;
 /// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an image could not be read, edited or written.
+/// The reason why an image could not be read, edited or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -22,7 +22,7 @@ pub enum Error {
     Open {
         /// Name of the file.
         file: String,
-        /// The system's error.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The file could not be read.
@@ -32,7 +32,7 @@ pub enum Error {
         file: String,
         /// Offset of the read.
         offset: u64,
-        /// The system's error.
+        /// The error of the storage.
         source: io::Error,
     },
     /// The output could not be written.
@@ -40,7 +40,7 @@ pub enum Error {
     Write {
         /// Name of the file.
         file: String,
-        /// The system's error.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The file is shorter than its volume descriptor states. The usual cause is an interrupted download.
@@ -52,7 +52,7 @@ pub enum Error {
     Incomplete {
         /// Name of the file.
         file: String,
-        /// Length of the volume in bytes, as the volume descriptor states it.
+        /// Length of the volume in bytes, according to the volume descriptor.
         expected: u64,
         /// Length of the file in bytes.
         found: u64,
@@ -68,10 +68,10 @@ pub enum Error {
         file: String,
         /// Offset of the identifier of the first volume descriptor.
         offset: u64,
-        /// The bytes that were found, or the end of the file.
+        /// The bytes at that offset, or the end of the file.
         found: String,
     },
-    /// A structure breaks the rules of its format.
+    /// A structure violates its format.
     #[error("{}: byte {offset}: {what}: expected {expected}, found {}", visible(file), visible(found))]
     Malformed {
         /// Name of the file.
@@ -82,7 +82,7 @@ pub enum Error {
         what: &'static str,
         /// The value that the format requires.
         expected: String,
-        /// The value that was found.
+        /// The actual value.
         found: String,
     },
     /// A path that an operation needs does not exist in the image.
@@ -110,7 +110,7 @@ pub enum Error {
         file: String,
         /// The JSON file in the image.
         path: String,
-        /// What is wrong with the description, with the value.
+        /// The problem with the description, including the value.
         reason: String,
     },
     /// The initrd archives of an image or file cannot be decoded.
@@ -120,7 +120,7 @@ pub enum Error {
         file: String,
         /// Offset of the archives in the file.
         offset: u64,
-        /// What is wrong.
+        /// The error of the decoder.
         source: crate::initrd::ArchiveError,
     },
     /// The image has no embed areas for kernel arguments.
@@ -129,12 +129,12 @@ pub enum Error {
         /// Name of the image.
         file: String,
     },
-    /// The kernel arguments of an image cannot be read, or an edit of them is refused.
+    /// The kernel arguments of an image cannot be read, or an edit of them is not valid.
     #[error("{}: {reason}", visible(file))]
     Kargs {
         /// Name of the image.
         file: String,
-        /// What is wrong.
+        /// The problem with the arguments.
         reason: KargsError,
     },
     /// The packed archive does not fit into the Ignition area.
@@ -159,7 +159,7 @@ pub enum Error {
         /// Name of the image.
         file: String,
     },
-    /// The minimal ISO that was unpacked does not have the recorded digest.
+    /// The digest of the unpacked minimal ISO differs from the recorded digest.
     #[error(
         "{}: wrong final digest of the minimal ISO: expected {expected}, found {}",
         visible(file),
@@ -173,7 +173,7 @@ pub enum Error {
         /// The digest of the unpacked bytes.
         found: String,
     },
-    /// The image is customised, and the operation needs one that is not.
+    /// The operation needs an unmodified image, but the image is customised.
     #[error("Cannot operate on ISO with embedded customizations ({what} of {}).", visible(file))]
     Customized {
         /// Name of the image.
@@ -202,10 +202,10 @@ pub enum Error {
         offset: u64,
         /// The structure or field.
         what: &'static str,
-        /// The value that was found.
+        /// The value that asks for the unsupported feature.
         found: String,
     },
-    /// A part of the image has a compression that this build of the crate does not support.
+    /// A part of the image uses a compression that this build of the crate does not support.
     #[error(
         "{}: byte {offset}: the {what} is compressed with {compression}; this build has no support for \
          {compression}",
@@ -216,49 +216,49 @@ pub enum Error {
         file: String,
         /// Offset of the bytes, or of the field that names the compression.
         offset: u64,
-        /// The part of the image.
+        /// The compressed part of the image.
         what: &'static str,
-        /// The compression, whose feature is missing.
+        /// The compression. Its Cargo feature is turned off.
         compression: Compression,
     },
-    /// The root file system has no `nmstatectl`. Most systems other than RHCOS do not have it.
+    /// The root file system has no `nmstatectl`. RHCOS has it; most other systems do not.
     #[error("{}: rootfs without nmstatectl: its {filesystem} has no {}", visible(file), visible(path))]
     NoNmstatectl {
         /// Name of the root file system image.
         file: String,
         /// The type of the file system.
         filesystem: &'static str,
-        /// The path that was looked for.
+        /// The path where `nmstatectl` was expected.
         path: String,
     },
-    /// The caller asked for an edit that is not possible. The image is not at fault.
+    /// The caller requested an impossible edit. The image is not at fault.
     #[error("invalid {what} {value:?}: {reason}")]
     InvalidEdit {
-        /// The part of the edit that is not valid.
+        /// The invalid part of the edit.
         what: &'static str,
-        /// The value of that part.
+        /// The invalid value.
         value: String,
-        /// Why it is not valid.
+        /// The reason why the value is not valid.
         reason: &'static str,
     },
-    /// An invariant of this crate is broken. This is a bug: neither an image nor an edit can cause it.
+    /// An invariant of this crate is broken. This is a bug: no image and no edit can cause it.
     #[error("internal error at byte {offset}: {what}")]
     Internal {
-        /// The invariant and its structure.
+        /// The broken invariant and the structure that it is about.
         what: &'static str,
-        /// Offset in the image or in that structure.
+        /// Offset in the image or in the structure.
         offset: u64,
     },
 }
 
-/// Why kernel arguments cannot be read or an edit of them is refused.
+/// The reason why kernel arguments cannot be read or why an edit of them is not valid.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KargsError {
     /// The arguments do not fit into the areas.
     #[error("kargs too large for area: {len} vs {capacity}")]
     TooLarge {
-        /// Length of the arguments in bytes, with the end character.
+        /// Length of the arguments in bytes, including the end character.
         len: usize,
         /// Length of an area in bytes.
         capacity: usize,
@@ -266,17 +266,17 @@ pub enum KargsError {
     /// A replacement is not of the form `KEY=OLD=NEW`.
     #[error("invalid replacement {value:?}: format should be: KEY=OLD=NEW")]
     InvalidReplacement {
-        /// The value.
+        /// The invalid replacement.
         value: String,
     },
     /// An argument contains a control character, which could end the line in the boot loader's config.
     #[error("kernel argument {value:?} contains the control character {found:?} at byte {offset}")]
     ControlCharacter {
-        /// The argument.
+        /// The invalid argument.
         value: String,
         /// Offset of the character in the argument.
         offset: usize,
-        /// The character.
+        /// The control character.
         found: char,
     },
     /// The areas of the image hold different arguments.
@@ -286,7 +286,7 @@ pub enum KargsError {
         first: String,
         /// Offset of that area.
         first_at: u64,
-        /// The arguments of an area that differs.
+        /// The arguments of the area that differs.
         other: String,
         /// Offset of that area.
         other_at: u64,
@@ -310,7 +310,7 @@ pub enum KargsError {
     NoDefault,
 }
 
-/// Conversion of a value that is missing only because of a bug.
+/// Converts a value that can be missing only because of a bug.
 pub(crate) trait OrInternal<T> {
     /// Returns the value, or [`Error::Internal`] if it is missing.
     fn or_internal(self, what: &'static str, offset: u64) -> Result<T>;
@@ -340,7 +340,7 @@ pub(crate) fn format_with_causes(error: &dyn std::error::Error) -> String {
 mod tests {
     use super::*;
 
-    /// A source may have no name, and an image any path.
+    /// Names of sources and paths in images may be empty.
     #[test]
     fn empty_texts_are_visible() {
         let (file, path, found, text) = (String::new, String::new, String::new, || "x".to_owned());

@@ -12,7 +12,7 @@ pub(crate) const SECTOR_SIZE: u64 = 2048;
 pub struct Sector(pub u32);
 
 impl Sector {
-    /// Returns the offset of the sector's first byte. A 32-bit sector number cannot overflow it.
+    /// Returns the offset of the sector's first byte. A 32-bit sector number cannot overflow the offset.
     #[must_use]
     pub fn offset(self) -> u64 {
         u64::from(self.0) * SECTOR_SIZE
@@ -45,7 +45,7 @@ impl Extent {
         Self { offset: 0, len }
     }
 
-    /// Creates the extent of `len` bytes that begins at a sector. It cannot overflow with 32 bits each.
+    /// Creates the extent of `len` bytes that begins at a sector. Two 32-bit numbers cannot overflow it.
     pub(crate) fn at_sector(sector: Sector, len: u32) -> Self {
         Self { offset: sector.offset(), len: u64::from(len) }
     }
@@ -85,15 +85,16 @@ impl Extent {
         self.offset < other.end() && other.offset < self.end() && self.len > 0 && other.len > 0
     }
 
-    /// Returns the part within `range`, counted from the start of the extent and limited to it.
+    /// Returns the part of the extent in `range`, which counts from the start of the extent. A longer range is cut to
+    /// the extent.
     pub(crate) fn slice(self, range: Range<u64>) -> Self {
         let end = range.end.min(self.len);
         let start = range.start.min(end);
         Self { offset: self.offset + start, len: end - start }
     }
 
-    /// Returns `inner`, whose offset counts from the start of this extent, as an extent of the file; `None` if it is
-    /// not inside.
+    /// Converts `inner`, whose offset counts from the start of this extent, to an extent of the file. Returns `None` if
+    /// `inner` is not inside this extent.
     pub(crate) fn subextent(self, inner: Self) -> Option<Self> {
         if inner.end() > self.len {
             return None;

@@ -1,4 +1,4 @@
-//! The state of a file as `stat` reports it, to find out whether it was changed.
+//! File stamps: the metadata that `stat` reports for a file. A different stamp means that the file was changed.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{AtFlags, FileType, StatxFlags, StatxTimestamp, makedev, statx};
 
-/// A time of a file, as `stat` reports it.
+/// A timestamp of a file, as `stat` reports it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileTime {
     /// Seconds since 1970.
@@ -21,7 +21,7 @@ impl From<StatxTimestamp> for FileTime {
     }
 }
 
-/// One state of a file, as `stat` reports it. Every write changes [`changed`](Self::changed), which no process can set.
+/// The metadata of a file at one time. Every write changes [`changed`](Self::changed), which no process can set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FileStamp {
     /// The length in bytes.
@@ -32,14 +32,14 @@ pub struct FileStamp {
     pub inode: u64,
     /// The number of names (hard links) of the file.
     pub links: u64,
-    /// The time of the last write (`mtime`), unless a process has set it.
+    /// The time of the last write (`mtime`). Processes can set it to any time.
     pub modified: FileTime,
     /// The time of the last change of bytes or metadata (`ctime`).
     pub changed: FileTime,
 }
 
 impl FileStamp {
-    /// Returns the state of an open file. Does not ask a file server, so that it never waits.
+    /// Returns the stamp of an open file. It uses cached metadata and does not ask a file server, so it does not block.
     ///
     /// # Errors
     ///
@@ -48,38 +48,38 @@ impl FileStamp {
         Self::from_regular_file(file)?.ok_or_else(|| io::Error::other("not a regular file"))
     }
 
-    /// Returns `true` if a later stamp of the file differs as if the file had only lost its last name, because another
-    /// file has replaced it. That changes the `ctime`. A write has the same effect if the `mtime` is set back before
-    /// the file is deleted, so the bytes must be hashed again.
+    /// Returns `true` if the only difference in the `later` stamp is the loss of the file's last name, which also
+    /// changes the `ctime`. This happens if another file replaces the file. A write whose `mtime` is set back before
+    /// the file is deleted looks the same, so the caller must hash the bytes again.
     #[must_use]
     pub fn has_lost_last_name(&self, later: &Self) -> bool {
         let nameless = Self { changed: later.changed, links: 0, ..*self };
         self.links > 0 && nameless == *later
     }
 
-    /// Returns the state of an open file, or `None` if it is not a regular file.
+    /// Returns the stamp of an open file, or `None` if it is not a regular file.
     ///
     /// # Errors
     ///
-    /// Returns an error if its metadata cannot be read.
+    /// Returns an error if the metadata of the file cannot be read.
     #[inline]
     pub fn from_regular_file(file: &File) -> io::Result<Option<Self>> {
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
-        let wanted = StatxFlags::TYPE
+        let fields = StatxFlags::TYPE
             | StatxFlags::SIZE
             | StatxFlags::INO
             | StatxFlags::NLINK
             | StatxFlags::MTIME
             | StatxFlags::CTIME;
-        let found = statx(file, "", flags, wanted)?;
-        let is_regular = FileType::from_raw_mode(found.stx_mode.into()) == FileType::RegularFile;
+        let stat = statx(file, "", flags, fields)?;
+        let is_regular = FileType::from_raw_mode(stat.stx_mode.into()) == FileType::RegularFile;
         Ok(is_regular.then(|| Self {
-            len: found.stx_size,
-            device: makedev(found.stx_dev_major, found.stx_dev_minor),
-            inode: found.stx_ino,
-            links: found.stx_nlink.into(),
-            modified: found.stx_mtime.into(),
-            changed: found.stx_ctime.into(),
+            len: stat.stx_size,
+            device: makedev(stat.stx_dev_major, stat.stx_dev_minor),
+            inode: stat.stx_ino,
+            links: stat.stx_nlink.into(),
+            modified: stat.stx_mtime.into(),
+            changed: stat.stx_ctime.into(),
         }))
     }
 }
@@ -105,13 +105,13 @@ mod tests {
 
     #[test]
     fn last_name_is_lost_once() {
-        let named = FileStamp { len: 9, links: 1, ..FileStamp::default() };
+        let before = FileStamp { len: 9, links: 1, ..FileStamp::default() };
         let at = |seconds| FileTime { seconds, nanoseconds: 0 };
-        let nameless = FileStamp { links: 0, changed: at(1), ..named };
-        assert!(named.has_lost_last_name(&nameless));
-        assert!(!named.has_lost_last_name(&FileStamp { modified: at(1), ..nameless }));
-        assert!(!named.has_lost_last_name(&FileStamp { changed: at(1), ..named }));
-        assert!(!nameless.has_lost_last_name(&FileStamp { changed: at(2), ..nameless }));
+        let after = FileStamp { links: 0, changed: at(1), ..before };
+        assert!(before.has_lost_last_name(&after));
+        assert!(!before.has_lost_last_name(&FileStamp { modified: at(1), ..after }));
+        assert!(!before.has_lost_last_name(&FileStamp { changed: at(1), ..before }));
+        assert!(!after.has_lost_last_name(&FileStamp { changed: at(2), ..after }));
     }
 
     #[test]

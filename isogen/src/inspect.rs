@@ -1,4 +1,4 @@
-//! Describes images, for users and programs.
+//! Describes an image as a serializable structure, for users and programs.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::kargs::{KargsArea, KargsAreas, KargsOrigin};
 use crate::partitions::PartitionTables;
 use crate::volume::{EntryId, VolumeFinding};
 
-/// A description of an image, which can be serialized.
+/// A serializable description of an image.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct Inspection {
@@ -20,28 +20,28 @@ pub struct Inspection {
     pub file: String,
     /// The length of the image in bytes.
     pub len: u64,
-    /// Identifiers and size of the volume.
+    /// Identifiers and size of the ISO 9660 volume.
     pub volume: VolumeSummary,
-    /// The architecture that the image boots on.
+    /// The architecture that the image boots on; `None` if the boot files do not reveal it.
     pub architecture: Option<Architecture>,
     /// The generation of the image format: the month in which builders began to make images like this one.
     pub generation: &'static str,
-    /// Why the image was re-laid out; `None` if its layout is that of its builder.
+    /// The reason why the image was re-laid out; `None` if the image has the layout of its builder.
     #[serde(rename = "new_layout")]
     pub relayout_reason: Option<String>,
-    /// Boot loaders and kernels that secure boot verifies, and file system images that contain them.
+    /// The boot loaders and kernels that secure boot verifies, and the file system images that contain them.
     pub boot_files: Vec<BootFileSummary>,
-    /// The El Torito boot catalogue.
+    /// The El Torito boot catalogue; `None` if the image has none.
     pub boot_catalog: Option<BootCatalog>,
     /// The partition tables in the system area.
     pub partitions: PartitionTables,
-    /// The Ignition area and its contents.
+    /// The Ignition area and its contents; `None` if the image has no area.
     pub ignition_area: Option<IgnitionSummary>,
-    /// The kernel-argument areas and their contents.
+    /// The kernel-argument areas and their contents; `None` if the image has no areas.
     pub kargs: Option<KargsSummary>,
     /// The features of the live system.
     pub features: Features,
-    /// The minimal ISO, or the reason why it is not available.
+    /// The minimal ISO, or the reason why the minimal ISO is not available.
     pub minimal: MinimalSummary,
     /// All files and directories, in the order of the directory tree.
     pub files: Vec<FileSummary>,
@@ -80,22 +80,22 @@ pub struct VolumeSummary {
     pub has_rock_ridge: bool,
 }
 
-/// The Ignition area and its contents.
+/// The contents of the Ignition area.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct IgnitionSummary {
-    /// Position of the area.
+    /// Position of the area in the image.
     pub extent: Extent,
-    /// How the area was found.
+    /// The source of the area's position.
     pub origin: IgnitionOrigin,
     /// Number of bytes up to the last one that is not zero.
     #[serde(rename = "used")]
     pub used_len: u64,
     /// The members of the area's archives.
     pub members: Vec<MemberSummary>,
-    /// Why the members cannot be read.
+    /// The error of reading the members, with all causes.
     pub error: Option<String>,
-    /// The Ignition config. It is not serialized, because it may contain secrets.
+    /// The Ignition config, if the area contains one. It is not serialized, because it may contain secrets.
     #[serde(skip)]
     pub config: Option<bytes::Bytes>,
 }
@@ -114,20 +114,20 @@ pub struct MemberSummary {
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct KargsSummary {
-    /// How the areas were found.
+    /// The source of the areas' positions.
     pub origin: KargsOrigin,
     /// The current arguments; `None` if they cannot be read.
     pub current: Option<String>,
-    /// The default arguments, with which the builder made the image.
+    /// The default arguments, which the builder of the image set; `None` if the image does not record them.
     pub default: Option<String>,
-    /// Length of each area in bytes. The longest command line is one byte shorter.
+    /// Length of each area in bytes. The maximum length of a command line is one byte less.
     pub area_len: u64,
     /// Number of bytes that can be appended to the current arguments.
     #[serde(rename = "free")]
     pub free_len: u64,
-    /// The areas, in the order of the image.
+    /// The areas, in ascending order of their position in the image.
     pub areas: Vec<KargsAreaSummary>,
-    /// Why the current arguments cannot be read.
+    /// The error of reading the current arguments.
     pub error: Option<String>,
 }
 
@@ -135,13 +135,13 @@ pub struct KargsSummary {
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct KargsAreaSummary {
-    /// Position of the area.
+    /// Position of the area in the image.
     pub extent: Extent,
-    /// The file that contains the area.
+    /// Path of the file that contains the area; `None` if no file contains it.
     pub file: Option<String>,
 }
 
-/// The minimal ISO of an image.
+/// The minimal ISO that an image describes.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct MinimalSummary {
@@ -152,32 +152,32 @@ pub struct MinimalSummary {
     pub len: Option<u64>,
     /// SHA-256 digest of the minimal ISO.
     pub sha256: Option<crate::digest::Digest>,
-    /// The version of the program that wrote the description.
+    /// Version of the program that wrote the description.
     pub writer: Option<String>,
-    /// Why the minimal ISO is not available.
+    /// The reason why the minimal ISO is not available.
     pub error: Option<String>,
 }
 
-/// A file or directory.
+/// An entry of the directory tree.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct FileSummary {
-    /// Path, with Rock Ridge names if the image has them.
+    /// Path with Rock Ridge names, or with ISO 9660 names if the image has no Rock Ridge entries.
     pub path: String,
-    /// Path, with ISO 9660 names.
+    /// Path with ISO 9660 names.
     pub iso_path: String,
     /// `true` for a directory.
     #[serde(rename = "directory")]
     pub is_directory: bool,
-    /// Position of the contents.
+    /// Position of the contents in the image.
     pub extent: Extent,
-    /// Offset of the directory record.
+    /// Offset of the directory record in the image.
     #[serde(rename = "record")]
     pub record_offset: u64,
 }
 
 impl BaseImage {
-    /// Describes the image. The description contains the errors of areas that cannot be read.
+    /// Describes the image. If an area cannot be read, the description contains the error.
     ///
     /// # Errors
     ///
@@ -210,13 +210,13 @@ impl BaseImage {
         })
     }
 
-    /// Returns the generation of the image format, which follows from the mechanisms that the image has.
+    /// Returns the generation of the image format, derived from the embed mechanisms of the image.
     pub(crate) fn generation(&self) -> &'static str {
-        let named = |area: &KargsArea| area.pad.is_some();
+        let has_filler = |area: &KargsArea| area.pad.is_some();
         let kargs = self.kargs();
         let has = |path: &str| self.volume().file(path).is_some();
         let headers = self.headers().ignition.is_some() || self.headers().kargs.is_some();
-        if kargs.is_some_and(|kargs| kargs.areas().iter().any(named)) {
+        if kargs.is_some_and(|kargs| kargs.areas().iter().any(has_filler)) {
             let older = has("zipl.prm") || has("images/pxeboot/kernel.img") || has("ppc/bootinfo.txt");
             if older { "2023-07" } else { "2024-12" }
         } else if self.ignition_area().is_some_and(|area| area.origin == IgnitionOrigin::Description) {
@@ -234,8 +234,8 @@ impl BaseImage {
         }
     }
 
-    /// Returns the files that secure boot verifies and those that contain such files: UEFI boot loaders, the file
-    /// system image with copies of them, and the kernel. Reads each file completely.
+    /// Returns the files that secure boot verifies and the files that contain them: UEFI boot loaders, the file system
+    /// image with copies of the boot loaders, and the kernel. Reads each file completely.
     ///
     /// # Errors
     ///
@@ -262,7 +262,7 @@ impl BaseImage {
             name: name.to_owned(),
             len: contents.len() as u64,
         };
-        // If the archive cannot be read, `error` says why and no members are listed.
+        // If the archive cannot be read, `error` contains the reason and `members` is empty.
         let (archive, error) = value_and_error(self.archive());
         let archive: Archive = archive.unwrap_or_default();
         Ok(IgnitionSummary {
@@ -275,7 +275,7 @@ impl BaseImage {
         })
     }
 
-    /// Returns the number of bytes of an extent up to the last one that is not zero. Reads from the end, because most
+    /// Returns the number of bytes of an extent up to the last one that is not zero. Reads backwards, because most
     /// areas are mostly zeros.
     fn used_len(&self, extent: Extent) -> Result<u64, Error> {
         const STEP: u64 = 64 << 10;
@@ -342,7 +342,7 @@ impl BaseImage {
     }
 }
 
-/// Splits a result into its value and the text of its error with all causes.
+/// Splits a result into its value and the text of its error, which includes all causes.
 fn value_and_error<T, E: std::error::Error>(result: Result<T, E>) -> (Option<T>, Option<String>) {
     match result {
         Ok(value) => (Some(value), None),

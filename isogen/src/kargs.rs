@@ -1,8 +1,8 @@
-//! Kernel arguments: the embed areas that contain them, and edits.
+//! The kernel arguments of an image: the embed areas that contain them, and edits of them.
 //!
-//! A base image has its command line in the configs of its boot loaders, or on s390x in its boot image. Each copy is in
-//! an area of the same length: the arguments, an end character, then filler. The last byte of the line of filler is
-//! outside of the area, so that a full area still ends in a comment line.
+//! The configs of the boot loaders contain the command line of the base image. On s390x the boot image contains it.
+//! Each copy is in an embed area, and all areas have the same length: first the arguments, then an end character, then
+//! filler. The last byte of the filler line is after the area, so a full area still ends in a comment line.
 
 use bytes::Bytes;
 
@@ -14,34 +14,34 @@ use crate::source::Source;
 /// A kernel-argument area.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KargsArea {
-    /// Its bytes in the image.
+    /// Position of the area in the image.
     pub extent: Extent,
-    /// The filler after the arguments, if the image names one.
+    /// The filler after the arguments, if the image specifies one.
     pub pad: Option<char>,
-    /// The character that ends the arguments, if the image names one.
+    /// The character that ends the arguments, if the image specifies one.
     pub end: Option<char>,
     pub(crate) contents: Bytes,
 }
 
-/// The description that named the areas.
+/// The mechanism by which the areas were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum KargsOrigin {
-    /// `coreos/kargs.json` names them.
+    /// `coreos/kargs.json` lists the areas.
     Description,
-    /// The header `coreKarg` in the system area names them.
+    /// The header `coreKarg` in the system area lists the areas.
     Header,
-    /// A search of the boot loaders' configs for the marker.
+    /// The areas were found by a search for the marker in the boot loaders' configs.
     Marker,
 }
 
-/// All kernel-argument areas of an image.
+/// All kernel-argument areas of an image, with their contents.
 #[derive(Debug, Clone)]
 pub struct KargsAreas {
     /// The name of the image.
     pub(crate) file: String,
-    /// Whether an in-place edit was not completed, so that the contents of the areas are unknown.
+    /// Whether an in-place edit was not completed. The contents of the areas are then unknown.
     pub(crate) is_interrupted: bool,
     areas: Vec<KargsArea>,
     area_len: u64,
@@ -63,7 +63,7 @@ impl KargsArea {
         self.end.unwrap_or('\n')
     }
 
-    /// Returns the arguments in the area.
+    /// Returns the arguments in the area, without the filler.
     ///
     /// # Errors
     ///
@@ -76,13 +76,13 @@ impl KargsArea {
         Ok(text.trim_end_matches(self.pad()).trim_end_matches(self.end()).trim())
     }
 
-    /// Returns the bytes of an area of `capacity` bytes with `kargs` in it.
+    /// Returns the contents of an area of `capacity` bytes that holds `kargs`.
     pub(crate) fn fill_to_len(&self, kargs: &str, capacity: usize) -> Result<Bytes, KargsError> {
         let mut bytes = format!("{kargs}{}", self.end()).into_bytes();
         if bytes.len() > capacity {
             return Err(KargsError::TooLarge { len: bytes.len(), capacity });
         }
-        // Only the low byte of the filler is used, as by other tools that write these areas.
+        // Use only the low byte of the filler character, like other tools that write these areas.
         let [pad, ..] = u32::from(self.pad()).to_le_bytes();
         bytes.resize(capacity, pad);
         Ok(bytes.into())
@@ -90,8 +90,7 @@ impl KargsArea {
 }
 
 impl KargsAreas {
-    /// Sorts areas of equal length by offset. Returns the reason as an error if there are no areas or two of them
-    /// overlap.
+    /// Sorts areas of equal length by offset. Returns the reason as an error if the list is empty or two areas overlap.
     pub(crate) fn new(
         source: &Source,
         mut areas: Vec<KargsArea>,
@@ -99,7 +98,7 @@ impl KargsAreas {
         origin: KargsOrigin,
     ) -> Result<Self, String> {
         areas.sort_by_key(|area| area.extent);
-        // An area that is named twice is one area.
+        // An area listed twice is one area.
         areas.dedup_by(|a, b| a.extent == b.extent && a.pad == b.pad && a.end == b.end);
         let Some(area_len) = areas.first().map(|area| area.extent.len()) else {
             return Err("it names no areas".into());
@@ -112,19 +111,19 @@ impl KargsAreas {
         Ok(Self { file: source.name().to_owned(), is_interrupted: false, areas, area_len, default, origin })
     }
 
-    /// Returns the areas, in the order of the image.
+    /// Returns the areas in ascending order of their position in the image.
     #[must_use]
     pub fn areas(&self) -> &[KargsArea] {
         &self.areas
     }
 
-    /// Returns the length of each area in bytes. The longest command line is one byte shorter.
+    /// Returns the length of each area in bytes. The maximum length of a command line is one byte less.
     #[must_use]
     pub fn area_len(&self) -> u64 {
         self.area_len
     }
 
-    /// Returns the default arguments, with which the builder made the image.
+    /// Returns the default arguments, which the builder of the image set.
     ///
     /// # Errors
     ///
@@ -141,7 +140,7 @@ impl KargsAreas {
     ///
     /// # Errors
     ///
-    /// Returns an error if the areas are not text or differ from each other, or after an in-place edit that was not
+    /// Returns an error if the areas are not text, if they differ from each other, or if an in-place edit was not
     /// completed.
     pub fn current(&self) -> Result<&str> {
         if self.is_interrupted {
@@ -151,11 +150,12 @@ impl KargsAreas {
         common_text(first, others).map_err(|reason| self.kargs_error(reason))
     }
 
-    /// Applies an edit and returns the new arguments. Only [`patches`](Self::patches) checks that they fit.
+    /// Applies an edit to the arguments and returns the result. It does not check the length;
+    /// [`patches`](Self::patches) does.
     ///
     /// # Errors
     ///
-    /// Returns an error if the arguments cannot be read or an operation is not valid.
+    /// Returns an error if the arguments cannot be read or an operation of the edit is not valid.
     pub(crate) fn apply_edit(&self, edit: &KargsEdit) -> Result<String> {
         let edited = match edit {
             KargsEdit::Set(kargs) => check_no_control_characters(kargs).map(|()| kargs.trim().to_owned()),
@@ -171,7 +171,7 @@ impl KargsAreas {
         self.areas.iter().all(|area| kargs.len() + area.end().len_utf8() <= area.contents.len())
     }
 
-    /// Returns the changes that put `kargs` into every area.
+    /// Returns the patches that write `kargs` into every area.
     ///
     /// # Errors
     ///
@@ -186,7 +186,7 @@ impl KargsAreas {
     }
 }
 
-/// Returns the arguments that all areas contain.
+/// Returns the arguments of the areas, which must be the same in all of them.
 fn common_text<'a>(first: &'a KargsArea, others: &[KargsArea]) -> Result<&'a str, KargsError> {
     let text = first.text()?;
     for other in others {
@@ -202,11 +202,11 @@ fn common_text<'a>(first: &'a KargsArea, others: &[KargsArea]) -> Result<&'a str
     Ok(text)
 }
 
-/// A change of the kernel arguments.
+/// An edit of the kernel arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KargsEdit {
-    /// Replaces the arguments with these.
+    /// Replaces all arguments with this command line.
     Set(String),
     /// Restores the default arguments.
     Reset,
@@ -216,16 +216,16 @@ pub enum KargsEdit {
     Default(KargsOperations),
 }
 
-/// Operations on a command line, applied in the order of the fields.
+/// Operations on a command line. They run in the order of the fields.
 ///
-/// Arguments are compared as text between two spaces. Quotes have no meaning.
+/// An argument is the text between two spaces. Quotes have no meaning.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KargsOperations {
-    /// Arguments to remove. A value with spaces matches several consecutive arguments.
+    /// Arguments to remove. A value that contains spaces matches several consecutive arguments.
     pub delete: Vec<String>,
-    /// Arguments to add at the end.
+    /// Arguments to append.
     pub append: Vec<String>,
-    /// Replacements of the form `KEY=OLD=NEW`.
+    /// Replacements of the form `KEY=OLD=NEW`, which change `KEY=OLD` to `KEY=NEW`.
     pub replace: Vec<String>,
 }
 
@@ -269,7 +269,7 @@ fn split_replacement(value: &str) -> Result<(&str, &str, &str), KargsError> {
 }
 
 fn check_no_control_characters(value: &str) -> Result<(), KargsError> {
-    // White space around an argument is trimmed.
+    // White space around an argument, including line breaks, is trimmed before use.
     let leading = value.len() - value.trim_start().len();
     let mut characters = value.trim().char_indices();
     let Some((at, found)) = characters.find(|(_, it)| it.is_control()) else { return Ok(()) };
@@ -298,7 +298,8 @@ mod tests {
         assert_eq!(apply("a b c d", &["b c"], &[], &[]).unwrap(), "a d");
     }
 
-    /// Neighbours share the space between them. Scripts may depend on this result of `coreos-installer`.
+    /// Two neighbouring duplicates share a space, so one of them remains. Scripts may depend on this behaviour of
+    /// `coreos-installer`.
     #[test]
     fn delete_of_adjacent_duplicates_leaves_one() {
         assert_eq!(apply("a a a", &["a"], &[], &[]).unwrap(), "a");

@@ -2,8 +2,8 @@
 //!
 //! The input, the *base image*, is a live ISO of RHCOS, Fedora CoreOS or SCOS. The output is a [`Plan`]: the exact byte
 //! layout of a customised image, as references into the base image and a few new bytes. A plan takes kilobytes of
-//! memory and no disk space. Any number of threads can read any ranges of it at the same time, so a server can send
-//! customised images that no file contains.
+//! memory and no disk space. Any number of threads can read any ranges of a plan at the same time, so a server can send
+//! customised images that exist in no file.
 //!
 //! # What it is not
 //!
@@ -20,9 +20,9 @@
 //!
 //! [`BaseImage::open`] reads and checks the structures of a base image. [`Edits`] describe the changes: an initrd
 //! archive with the Ignition config and network files, kernel arguments, or the removal of the root file system.
-//! [`BaseImage::plan`] plans the image. It edits the image in place if all changes fit into the embed areas of the base
-//! image, and re-lays out the image otherwise; [`BaseImage::layout_strategy`] returns the choice. The plan is then read
-//! at any offset, written to a new file, or written over the base image:
+//! [`BaseImage::plan`] plans the image: an in-place edit if all changes fit into the embed areas of the base image,
+//! otherwise a re-layout. [`BaseImage::layout_strategy`] returns which of the two it is. The caller reads the plan at
+//! any offset, writes it to a new file, or writes it over the base image:
 //!
 //! ```no_run
 //! use isogen::{Archive, BaseImage, Edits, Encoding, KargsEdit, KargsOperations};
@@ -39,11 +39,11 @@
 //! # }
 //! ```
 //!
-//! [`Plan::read_at`] and [`Plan::segments`] serve ranges, [`Plan::write_to`] and [`Plan::send_to`] write a stream,
-//! [`Plan::write_file`] creates a file that only its owner may read, [`Plan::write_file_with`] one that others may read
-//! too, and [`Plan::write_in_place`] changes the file of the base image. [`Plan::identity`] identifies the bytes of a
-//! plan by its layout and the digest of the base image, so a server can use it as an entity tag without reading the
-//! image. [`Plan::sha256`] hashes the bytes.
+//! [`Plan::read_at`] and [`Plan::segments`] serve ranges. [`Plan::write_to`] and [`Plan::send_to`] write a stream.
+//! [`Plan::write_file`] creates a file that only its owner may read, and [`Plan::write_file_with`] creates one with
+//! other permissions. [`Plan::write_in_place`] changes the file of the base image. [`Plan::identity`] identifies the
+//! bytes of a plan by its layout and the digest of the base image, so a server can use it as an entity tag without
+//! reading the image. [`Plan::sha256`] hashes the bytes.
 //!
 //! Further entry points:
 //!
@@ -56,28 +56,28 @@
 //! # Features
 //!
 //! * `xz` and `zstd`, both on by default: decoders for archives and root file systems with these compressions, in C.
-//!   Most images need `xz`: it packs archives as [`Encoding::Xz`] and decodes the description of the minimal ISO. A build
-//!   without a feature returns [`Error::UnsupportedCompression`] or [`ArchiveError::UnsupportedCompression`] for such
-//!   data; [`Compression::is_supported`] returns whether it has the feature.
+//!   Most images need `xz`: it packs archives as [`Encoding::Xz`] and decodes the description of the minimal ISO. A
+//!   build without a feature returns [`Error::UnsupportedCompression`] or [`ArchiveError::UnsupportedCompression`] for
+//!   such data. [`Compression::is_supported`] returns `true` if the build supports a compression.
 //!
 //! # Platform
 //!
-//! Linux only: the crate writes files without a name (`O_TMPFILE`), clones blocks, copies in the kernel and sends with
-//! `sendfile`.
+//! Linux only: the crate creates unnamed files (`O_TMPFILE`), clones file blocks, copies file ranges in the kernel, and
+//! sends with `sendfile`.
 //!
 //! # Untrusted images
 //!
-//! The crate treats images as hostile input: it checks every number of an image before use, and bounds every loop over
-//! such a number and the memory for it. An [`Error`] names the position and the value.
+//! The crate treats images as hostile input. It checks every number of an image before use, and it limits every loop
+//! and allocation that depends on such a number. An [`Error`] names the position and the value.
 //!
 //! # Layers
 //!
-//! Imports point down this list, or to the right within a line. No two files import each other. A file imports another
-//! one by its own path, not through the names that the crate root re-exports.
+//! A file imports only files of lower layers in this list, or files further right in its own line. No two files import
+//! each other. A file imports another one by its own path, not through the names that the crate root re-exports.
 //!
 //! 1. `planner` (chooses the layout strategy for [`Edits`]); [`diff`], [`inspect`], [`verify`] (describe an image)
 //! 2. `relayout`, `minimal_iso`, `rootfs`, `pxe` (plan and read what in-place edits do not cover)
-//! 3. `base` ([`BaseImage`], an image whose structures have been read and checked)
+//! 3. `base` ([`BaseImage`]: an opened image whose structures were read and checked)
 //! 4. `areas` (finds the embed areas), `edits`
 //! 5. [`kargs`], `miniso`, [`eltorito`], [`write`](mod@write)
 //! 6. [`partitions`], [`volume`], [`plan`]

@@ -1,7 +1,7 @@
 //! Plans the minimal ISO of an image that describes it in `miniso.dat`.
 //!
-//! The minimal ISO has no root file system: its live system fetches that from the URL in a kernel argument. The module
-//! [`miniso`](crate::miniso) parses the description.
+//! The minimal ISO has no root file system: its live system fetches the root file system from a URL in a kernel
+//! argument. The module [`miniso`](crate::miniso) parses the description.
 
 use crate::areas::{KARGS_INFO, KargsDescription};
 use crate::base::BaseImage;
@@ -11,12 +11,12 @@ use crate::kargs::{KargsEdit, KargsOperations};
 use crate::plan::{Patch, Plan, Segment};
 use crate::source::Source;
 
-/// Names the label of the ISO that holds the root file system. A minimal ISO does not have this argument.
+/// The kernel argument with the label of the ISO that contains the root file system. A minimal ISO does not have it.
 const LIVEISO_KEY: &str = "coreos.liveiso=";
 const ROOTFS_URL_KEY: &str = "coreos.live.rootfs_url=";
 
 impl BaseImage {
-    /// Plans the minimal ISO that `miniso.dat` describes, with the other edits in the embed areas of that ISO.
+    /// Plans the minimal ISO that `miniso.dat` describes, and applies the other edits to the embed areas of that ISO.
     pub(crate) fn plan_described_minimal(&self, edits: &Edits) -> Result<Plan> {
         self.require_pristine()?;
         let mastered = self.minimal_description()?.plan(self.source())?;
@@ -31,10 +31,11 @@ impl BaseImage {
         mastered.patched_structures(patches)
     }
 
-    /// Returns the kernel arguments after `edits`. A minimal ISO has the root file system's URL instead of the label.
+    /// Returns the kernel arguments after `edits`. A minimal ISO has the URL of the root file system instead of the ISO
+    /// label.
     pub(crate) fn edited_kargs(&self, edits: &Edits) -> Result<String> {
         let areas = self.require_kargs()?;
-        // No edit means no operations.
+        // Without an edit of the kernel arguments, apply an empty list of operations.
         let unchanged = KargsEdit::Current(KargsOperations::default());
         let kargs = areas.apply_edit(edits.kargs.as_ref().unwrap_or(&unchanged))?;
         let Some(minimal) = &edits.minimal else { return Ok(kargs) };
@@ -43,7 +44,7 @@ impl BaseImage {
         Ok(rootfs.map_or(kargs.clone(), |rootfs| format!("{kargs} {rootfs}")))
     }
 
-    /// Returns `kargs.json` with the new default, padded with spaces to its old length.
+    /// Returns `kargs.json` with the new default arguments, padded with spaces to its old length.
     fn minimal_kargs_description(&self, default: String) -> Result<Option<Patch>> {
         let Some(mut description) = KargsDescription::read(self.described())? else {
             return Ok(None);
@@ -61,7 +62,7 @@ impl BaseImage {
     }
 }
 
-/// Removes the label of the ISO that holds the root file system.
+/// Removes the argument with the label of the ISO that contains the root file system.
 pub(crate) fn remove_liveiso_label(image: &BaseImage, kargs: &str) -> Result<String> {
     let label = kargs.split_whitespace().find(|argument| argument.starts_with(LIVEISO_KEY));
     let without = label.ok_or(KargsError::MissingArgument { key: LIVEISO_KEY }).and_then(|label| {
@@ -71,14 +72,14 @@ pub(crate) fn remove_liveiso_label(image: &BaseImage, kargs: &str) -> Result<Str
     without.map_err(|reason| Error::Kargs { file: image.source().name().to_owned(), reason })
 }
 
-/// Returns the kernel argument for a root file system's URL, in double quotes if GRUB would interpret a character of
-/// it.
+/// Returns the kernel argument with the URL of the root file system. The URL is in double quotes if GRUB would
+/// interpret one of its characters.
 ///
-/// GRUB removes the quotes. isolinux and s390x pass them on, and the live system removes them.
+/// GRUB removes the quotes. isolinux and s390x pass the quotes on, and the live system removes them.
 ///
 /// # Errors
 ///
-/// Returns an error if a boot loader cannot pass the URL on unchanged.
+/// Returns an error if a boot loader would change the URL.
 fn rootfs_argument(url: &str) -> Result<String> {
     let refused = |reason| Err(Error::InvalidEdit { what: "rootfs URL", value: url.to_owned(), reason });
     if url.chars().any(|character| character.is_whitespace() || character.is_control()) {

@@ -1,7 +1,7 @@
-//! `miniso.dat`: the description of the minimal ISO in terms of the full one.
+//! Parses `miniso.dat`, which describes the minimal ISO as differences from the full ISO.
 //!
-//! The builder masters a second image without the root file system and records the differences: which runs of bytes are
-//! files of the full image and, packed with xz, all bytes between them.
+//! The builder masters a second image without the root file system and records the differences: a table of runs that
+//! are files of the full image, and all bytes between those runs, packed with xz.
 //!
 //! ```text
 //! magic "MINISO\0\0", version 1, version of the writer (text)
@@ -10,7 +10,8 @@
 //! length, then an xz stream of the bytes that no entry covers
 //! ```
 //!
-//! Numbers are bincode's: one byte below 251, else a tag byte and 16, 32 or 64 bits, little-endian.
+//! Numbers have bincode's variable-length encoding: one byte if below 251, otherwise a tag byte and 16, 32 or 64 bits,
+//! little-endian.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -28,36 +29,37 @@ use crate::source::Source;
 pub(crate) const MINISO_PATH: &str = "coreos/miniso.dat";
 const MINISO_MAGIC: &[u8] = b"MINISO\0\0";
 const MINISO_VERSION: u64 = 1;
-/// The largest description that is read. Builders reserve 16 KiB.
+/// Maximum length of a description. Builders reserve 16 KiB.
 pub(crate) const MAX_MINISO_LEN: u64 = 1 << 20;
-/// The limit of unpacked bytes: metadata and the ends of sectors, in practice below a MiB.
+/// Maximum number of unpacked bytes. They are metadata and the ends of sectors, in practice less than 1 MiB.
 const MAX_UNPACKED_LEN: u64 = 64 << 20;
-/// The memory limit of the xz decoder: preset 9 needs 65 MiB.
+/// Memory limit of the xz decoder. Preset 9 needs 65 MiB.
 const DECODER_MEMORY: u64 = 256 << 20;
-/// Runs of zeros at least this long become [`Segment::Zero`]: a page, below which a segment costs more than it saves.
+/// Minimum length of a run of zeros that becomes a [`Segment::Zero`]. A segment for less than a page costs more memory
+/// than it saves.
 const MIN_ZERO_RUN: usize = 4096;
 
-/// An extent of the minimal image with the bytes of a file of the full image.
+/// An extent of the minimal image that has the bytes of a file of the full image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SharedExtent {
-    /// Its first sector in the minimal image.
+    /// First sector in the minimal image.
     pub(crate) minimal_sector: Sector,
-    /// Its first sector in the full image.
+    /// First sector in the full image.
     pub(crate) full_sector: Sector,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub(crate) len: u32,
 }
 
 /// A parsed `miniso.dat`.
 #[derive(Debug, Clone)]
 pub(crate) struct MinimalDescription {
-    /// The version of the program that wrote it.
+    /// Version of the program that wrote the description.
     pub(crate) writer: String,
-    /// The runs that are files, in the order of the minimal image.
+    /// The extents shared with the full image, in ascending order of their position in the minimal image.
     pub(crate) table: Vec<SharedExtent>,
-    /// The digest of the minimal image.
+    /// SHA-256 digest of the minimal image.
     pub(crate) digest: Digest,
-    /// All other bytes, in order.
+    /// All other bytes of the minimal image, in order.
     pub(crate) literal: Bytes,
 }
 
@@ -108,12 +110,12 @@ impl MinimalDescription {
             let source = Extent::at_sector(entry.full_sector, entry.len);
             if minimal.offset() < end {
                 let expected = "sorted entries that do not overlap";
-                let found = format!("sector {}, inside the previous entry", entry.minimal_sector);
-                return Err(full.malformed(offset, "miniso table", expected, found));
+                let actual = format!("sector {}, inside the previous entry", entry.minimal_sector);
+                return Err(full.malformed(offset, "miniso table", expected, actual));
             }
             if source.end() > full.len() {
-                let found = format!("sector {}, {} bytes", entry.full_sector, entry.len);
-                return Err(full.malformed(offset, "miniso table", "entries within the image", found));
+                let actual = format!("sector {}, {} bytes", entry.full_sector, entry.len);
+                return Err(full.malformed(offset, "miniso table", "entries within the image", actual));
             }
             gaps += minimal.offset() - end;
             end = minimal.end();
@@ -122,8 +124,8 @@ impl MinimalDescription {
             let expected = format!("{gaps} bytes between the entries");
             return Err(full.malformed(offset, "miniso packed bytes", expected, self.literal.len()));
         }
-        // A minimal image has fewer files than the full one. A table that names the same file many times could describe
-        // terabytes.
+        // The files of a minimal image are a subset of the files of the full image. Without this limit, a table that
+        // repeats one file could describe terabytes.
         let len = end + (self.literal.len() as u64 - gaps);
         if len > full.len() {
             let expected = format!("at most the {} bytes of the full one", full.len());
@@ -132,28 +134,29 @@ impl MinimalDescription {
         Ok(())
     }
 
-    /// Hashes the minimal image, in memory bounded by a buffer, and compares the result with the recorded digest.
+    /// Hashes the minimal image through a buffer of fixed size and compares the result with the recorded digest.
     ///
     /// # Errors
     ///
     /// Returns an error if the digests differ or `full` cannot be read.
     pub(crate) fn verify(&self, full: &Arc<Source>) -> Result<()> {
-        let found = self.plan(full)?.sha256()?;
-        if found == self.digest {
+        let actual = self.plan(full)?.sha256()?;
+        if actual == self.digest {
             return Ok(());
         }
-        let (expected, found) = (self.digest.to_string(), found.to_string());
-        Err(Error::MinimalDigest { file: full.name().to_owned(), expected, found })
+        let (expected, actual) = (self.digest.to_string(), actual.to_string());
+        Err(Error::MinimalDigest { file: full.name().to_owned(), expected, found: actual })
     }
 
-    /// Plans the minimal image as the builder mastered it.
+    /// Plans the minimal image exactly as the builder mastered it.
     pub(crate) fn plan(&self, full: &Arc<Source>) -> Result<Plan> {
         let mut segments = Vec::new();
         let mut rest = self.literal.clone();
         let mut end = 0;
         for entry in &self.table {
             let start = entry.minimal_sector.offset();
-            // `check_table` proved both: entries are in order, and the packed bytes fill the gaps between them.
+            // `check_table` has checked that the entries are in order and that the packed bytes fill the gaps between
+            // them.
             let gap = start.checked_sub(end).or_internal("miniso entries out of order", start)?;
             let gap = usize::try_from(gap).ok().filter(|gap| *gap <= rest.len());
             let gap = gap.or_internal("too few packed bytes between miniso entries", start)?;
@@ -175,30 +178,30 @@ struct FieldCursor<'a> {
 }
 
 impl<'a> FieldCursor<'a> {
-    /// Returns an error about the field at `at`.
+    /// Returns an error for the field at `at`, an offset in the description.
     fn malformed_at(
         &self,
         at: usize,
         what: &'static str,
         expected: &str,
-        found: impl std::fmt::Display,
+        actual: impl std::fmt::Display,
     ) -> Error {
-        self.full.malformed(self.position(at), what, expected, found)
+        self.full.malformed(self.position(at), what, expected, actual)
     }
 
-    /// Returns the offset in the image of a byte of the description.
+    /// Converts an offset in the description to an offset in the image.
     fn position(&self, at: usize) -> u64 {
         self.offset.saturating_add(at as u64)
     }
 
     fn take(&mut self, len: usize, what: &'static str) -> Result<&'a [u8]> {
         let end = self.at.checked_add(len);
-        let Some(taken) = end.and_then(|end| self.bytes.get(self.at..end)) else {
+        let Some(bytes) = end.and_then(|end| self.bytes.get(self.at..end)) else {
             let rest = self.bytes.len() - self.at;
             return Err(self.malformed_at(self.at, what, &format!("{len} bytes of miniso.dat"), rest));
         };
         self.at += len;
-        Ok(taken)
+        Ok(bytes)
     }
 
     fn take_array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N]> {
@@ -218,7 +221,7 @@ impl<'a> FieldCursor<'a> {
         }
     }
 
-    /// Takes bytes whose number precedes them.
+    /// Reads a length, then returns that many bytes.
     fn take_counted(&mut self, what: &'static str) -> Result<&'a [u8]> {
         let at = self.at;
         let len = self.read_number(what)?;
@@ -233,7 +236,7 @@ impl<'a> FieldCursor<'a> {
         u32::try_from(number).map_err(|_| self.malformed_at(at, what, "32 bits", number))
     }
 
-    /// Reads the table. Memory grows with the bytes that exist, not with the stated count.
+    /// Reads the table. The memory use grows with the number of existing bytes, not with the stated count.
     fn read_table(&mut self) -> Result<Vec<SharedExtent>> {
         let count = self.read_number("miniso table")?;
         let mut table = Vec::new();
@@ -248,22 +251,22 @@ impl<'a> FieldCursor<'a> {
     }
 }
 
-/// Splits bytes into segments, so that long runs of zeros take no memory.
+/// Splits bytes into segments. A long run of zeros becomes a segment without memory for the bytes.
 fn split_zeros(bytes: &Bytes) -> Vec<Segment> {
     let mut segments = Vec::new();
-    let mut kept = 0;
+    let mut literal_start = 0;
     let mut at = 0;
     while at < bytes.len() {
         let zeros = count_leading_zeros(bytes.split_at(at).1);
         if zeros >= MIN_ZERO_RUN {
-            segments.push(Segment::Bytes(bytes.slice(kept..at)));
+            segments.push(Segment::Bytes(bytes.slice(literal_start..at)));
             segments.push(Segment::Zero(zeros as u64));
-            kept = at + zeros;
+            literal_start = at + zeros;
         }
         at += zeros;
         at += bytes.iter().skip(at).take_while(|byte| **byte != 0).count();
     }
-    segments.push(Segment::Bytes(bytes.slice(kept..)));
+    segments.push(Segment::Bytes(bytes.slice(literal_start..)));
     segments.retain(|segment| !segment.is_empty());
     segments
 }
@@ -289,7 +292,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(not(feature = "xz"), ignore = "needs xz")]
-    fn plan_has_files_where_the_table_says_and_packed_bytes_between() {
+    fn plan_has_files_at_the_positions_of_the_table_and_packed_bytes_between() {
         let full: Vec<u8> = (0..20_u32 * 2048).map(|at| (at / 2048) as u8).collect();
         let full = Arc::new(Source::from_bytes("full", full));
         let mut bytes = b"MINISO\0\0\x01\x00\x02".to_vec();
@@ -341,7 +344,7 @@ mod tests {
         assert!(parse(&bytes).is_err());
     }
 
-    /// The table has 100 entries, each of the whole image.
+    /// The table has 100 entries, and each entry covers the whole image.
     #[test]
     #[cfg_attr(not(feature = "xz"), ignore = "needs xz")]
     fn rejects_minimal_images_longer_than_the_full_one() {
@@ -359,7 +362,7 @@ mod tests {
         assert!(error.contains("length of the minimal image: expected at most the 1048576 bytes"), "{error}");
     }
 
-    /// A malformed stream is a fault of the image, not of the storage. The error has the offset of the stream.
+    /// A malformed stream is an error of the image, not of the storage, and the error has the offset of the stream.
     #[test]
     #[cfg_attr(not(feature = "xz"), ignore = "needs xz")]
     fn rejects_packed_bytes_that_do_not_decode() {

@@ -1,9 +1,9 @@
-//! The memory mapping of a file: the only module of this crate with `unsafe` code.
+//! Maps base images into memory. This is the only module of the crate with `unsafe` code.
 //!
-//! A mapped image lets a server hand base bytes to the kernel without copying them. All users of [`map_file`] keep one
-//! rule: **no code of this process looks at mapped bytes**. The slices go into a vectored write, where the kernel reads
-//! them. If a process truncates the file meanwhile, that write fails with an error. Code that looks at bytes uses
-//! [`ReadAt`](crate::ReadAt).
+//! With a mapped image, a server can pass base bytes to the kernel without copying them. All users of [`map_file`]
+//! follow one rule: **no code of this process reads mapped bytes**. The slices go into a vectored write, and the kernel
+//! reads them. If a process truncates the file during the write, the write fails with an error. Code that must read the
+//! bytes itself uses [`ReadAt`](crate::ReadAt).
 
 #![allow(unsafe_code)]
 
@@ -17,35 +17,35 @@ use memmap2::Mmap;
 #[derive(Debug)]
 pub struct Mapping(Bytes);
 
-/// Maps the whole file. An empty file has empty bytes.
+/// Maps the whole file. The mapping of an empty file has no bytes.
 ///
 /// # Errors
 ///
-/// Returns an error if the system cannot map the file: a pipe, or a file larger than the address space.
+/// Returns an error if the system cannot map the file, for example a pipe, or a file larger than the address space.
 pub fn map_file(file: &File) -> io::Result<Mapping> {
     if file.metadata()?.len() == 0 {
         return Ok(Mapping(Bytes::new()));
     }
-    // SAFETY: `Mmap::map` requires that the file is not changed or truncated while the mapping is *dereferenced*: Rust
-    // code would see bytes change under a shared reference, or fault. The mapping is private, read-only and wrapped at
-    // once in `Bytes`. By the rule of this module, the slices are handed to the kernel (`writev`, `sendmsg`), and no
-    // Rust code reads through them.
+    // SAFETY: `Mmap::map` requires that no process changes or truncates the file while Rust code *dereferences* the
+    // mapping. Otherwise bytes would change under a shared reference, or an access would fault. The mapping is private
+    // and read-only, and it is immediately wrapped in `Bytes`. By the rule of this module, the slices are only passed
+    // to the kernel (`writev`, `sendmsg`), and no Rust code reads through them.
     let mapping = unsafe { Mmap::map(file)? };
-    // By default the kernel reads megabytes around a missing page. A server knows which bytes it needs next and reads
-    // them ahead (`fadvise`). A kernel that ignores the advice is only slower.
+    // By default, the kernel reads megabytes around a missing page. The server reads ahead the bytes that it needs next
+    // (`fadvise`). The advice affects only the speed, so an error is ignored.
     let _ = mapping.advise(memmap2::Advice::Random);
     Ok(Mapping(Bytes::from_owner(mapping)))
 }
 
 impl Mapping {
-    /// Returns the bytes of the file. The mapping lives until the last slice of them is dropped.
+    /// Returns the bytes of the file. The mapping exists until the last slice of the bytes is dropped.
     #[must_use]
     pub fn bytes(&self) -> &Bytes {
         &self.0
     }
 
-    /// Makes all bytes unreadable, also for the kernel: a `write` of bytes that were not copied yet fails with
-    /// `EFAULT`.
+    /// Makes all bytes unreadable, also for the kernel. A later `write` of bytes that the kernel has not copied yet
+    /// fails with `EFAULT`.
     ///
     /// # Errors
     ///
@@ -55,8 +55,8 @@ impl Mapping {
             return Ok(());
         }
         let start = self.0.as_ptr().cast_mut().cast();
-        // SAFETY: the bytes are exactly one mapping, which lives while they are borrowed. By the rule of this module,
-        // no Rust code reads through it, so nothing in this process depends on its protection.
+        // SAFETY: the bytes are exactly one mapping, which exists while they are borrowed. By the rule of this module,
+        // no Rust code reads through the mapping, so nothing in this process depends on its protection.
         let answer = unsafe { libc::mprotect(start, self.0.len(), libc::PROT_NONE) };
         if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
@@ -84,7 +84,7 @@ mod tests {
         mapping.revoke_access().unwrap();
     }
 
-    /// The rule of this module in use: the kernel's copy of truncated pages fails, and the process keeps running.
+    /// Follows the rule of this module: the kernel's copy of truncated pages fails, and the process continues.
     #[test]
     fn write_of_truncated_pages_is_an_error() {
         let file = tempfile::tempfile().unwrap();

@@ -1,8 +1,8 @@
-//! Partition tables in the system area, from which firmware boots an image on a USB disk.
+//! The partition tables in the system area. Firmware uses them to boot an image from a USB disk.
 //!
-//! x86_64 images have an MBR with the isolinux boot code and a GPT, both written by `isohybrid`. ppc64le images have an
-//! Apple partition map and an MBR. Other images have none. Reading does not validate: `isohybrid` itself makes
-//! overlapping partitions and a first one at sector 0.
+//! x86_64 images have an MBR with the isolinux boot code, and a GPT. `isohybrid` writes both. ppc64le images have an
+//! Apple partition map and an MBR. Images for other architectures have no partition table. Reading does not validate
+//! the tables: even `isohybrid` creates overlapping partitions and a partition at sector 0.
 
 use serde::Serialize;
 
@@ -11,35 +11,35 @@ use crate::error::{OrInternal, Result};
 use crate::extent::Extent;
 use crate::source::Source;
 
-/// Bytes in one sector of a disk.
+/// Size of a disk sector in bytes.
 pub(crate) const DISK_SECTOR_SIZE: u64 = 512;
 
 /// A partition in an MBR.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MbrPartition {
-    /// Number in the table, from 1.
+    /// Number of the partition in the table, from 1.
     pub number: usize,
     /// `true` if the partition is marked as active.
     #[serde(rename = "active")]
     pub is_active: bool,
-    /// Partition type.
+    /// MBR partition type, for example `0xEF` for an EFI system partition.
     pub type_id: u8,
-    /// First disk sector.
+    /// First disk sector of the partition.
     pub start: u32,
-    /// Number of disk sectors.
+    /// Length of the partition in disk sectors.
     pub count: u32,
 }
 
-/// The master boot record.
+/// The boot sector fields and partitions of a master boot record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Mbr {
-    /// Disk sector of `isolinux.bin`, which the isohybrid boot code reads; 0 if the image has none.
+    /// Disk sector of `isolinux.bin`, which the boot code of isohybrid loads; 0 if the image has no such file.
     pub boot_sector: u32,
-    /// Identifier of the disk.
+    /// The 32-bit disk signature.
     pub disk_id: u32,
-    /// The partitions that are not empty.
+    /// The non-empty partitions.
     pub partitions: Vec<MbrPartition>,
 }
 
@@ -47,41 +47,41 @@ pub struct Mbr {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct GptPartition {
-    /// Number in the table, from 1.
+    /// Number of the partition in the table, from 1.
     pub number: usize,
-    /// GUID of the partition type.
+    /// GUID of the partition type, in the usual text form.
     pub type_guid: String,
-    /// GUID of the partition.
+    /// Unique GUID of the partition, in the usual text form.
     pub guid: String,
-    /// First disk sector.
+    /// First disk sector of the partition.
     pub first: u64,
-    /// Last disk sector.
+    /// Last disk sector of the partition (inclusive).
     pub last: u64,
-    /// Name of the partition.
+    /// Name of the partition, decoded from UTF-16.
     pub name: String,
 }
 
-/// One copy of a GPT header, with its table.
+/// One copy of a GPT: the header and its table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Gpt {
     /// Offset of the header in the image.
     pub position: u64,
-    /// Disk sector of the header, as stated in the header.
+    /// Disk sector of this header, according to the header.
     pub current: u64,
-    /// Disk sector of the other copy.
+    /// Disk sector of the other copy of the header, according to this header.
     pub backup: u64,
     /// Last disk sector that partitions may use.
     pub last_usable: u64,
-    /// Identifier of the disk.
+    /// GUID of the disk, in the usual text form.
     pub guid: String,
-    /// Disk sector of the table.
+    /// First disk sector of the partition table.
     pub table: u64,
     /// `true` if the checksum of the header is correct.
     pub header_crc_ok: bool,
     /// `true` if the checksum of the table is correct.
     pub table_crc_ok: bool,
-    /// The partitions that are not empty.
+    /// The non-empty partitions.
     pub partitions: Vec<GptPartition>,
 }
 
@@ -89,9 +89,9 @@ pub struct Gpt {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ApplePartition {
-    /// Name of the partition.
+    /// Name of the partition, for example `Apple`.
     pub name: String,
-    /// Type of the partition.
+    /// Type of the partition, for example `Apple_partition_map`.
     pub type_name: String,
     /// First block, in units of the map's block size.
     pub start: u32,
@@ -99,15 +99,15 @@ pub struct ApplePartition {
     pub count: u32,
 }
 
-/// The partition tables of an image.
+/// The partition tables of an image. Each of them may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct PartitionTables {
-    /// The master boot record.
+    /// The MBR; `None` if the image has none.
     pub mbr: Option<Mbr>,
-    /// The primary GPT, at the start of the image.
+    /// The primary GPT, at the start of the image; `None` if it is missing or malformed.
     pub gpt: Option<Gpt>,
-    /// The backup GPT, at the end of the image.
+    /// The backup GPT, at the end of the image; `None` if it is missing or malformed.
     pub backup_gpt: Option<Gpt>,
     /// The entries of the Apple partition map; empty if the image has no map.
     pub apple: Vec<ApplePartition>,
@@ -125,7 +125,7 @@ impl PartitionTables {
         let gpt = read_gpt(source, DISK_SECTOR_SIZE)?;
         let backup_at = gpt.as_ref().and_then(|gpt| gpt.backup.checked_mul(DISK_SECTOR_SIZE));
         let backup_gpt = backup_at.map(|at| read_gpt(source, at)).transpose()?.flatten();
-        // Without a map, the image has no partitions in one.
+        // An image without a map has no Apple partitions.
         let apple = read_apple(&area).unwrap_or_default();
         Ok(Self { mbr: read_mbr(&area), gpt, backup_gpt, apple })
     }
@@ -148,7 +148,7 @@ fn read_mbr(area: &[u8]) -> Option<Mbr> {
     })
 }
 
-/// Longest partition table that is read. A usual table has 128 entries of 128 bytes.
+/// Maximum length of a partition table in bytes. A usual table has 128 entries of 128 bytes.
 const MAX_TABLE_LEN: u64 = 64 << 10;
 
 fn read_gpt(source: &Source, position: u64) -> Result<Option<Gpt>> {
@@ -173,10 +173,10 @@ fn read_gpt(source: &Source, position: u64) -> Result<Option<Gpt>> {
     Ok(Some(gpt))
 }
 
-/// Parses the sector of a GPT header, without its table. Returns `None` if the sector is too short.
+/// Parses the sector of a GPT header, but not the partition table. Returns `None` if the sector is too short.
 fn parse_gpt_header(header: &[u8], position: u64) -> Option<Gpt> {
     let len = usize::try_from(u32_le(header, 12)?).ok();
-    // A header that states a length that is not possible has no checksum.
+    // A header with an impossible length counts as a header with a wrong checksum.
     let checked = len.and_then(|len| header.get(..len)).filter(|checked| checked.len() >= 92);
     Some(Gpt {
         position,
@@ -191,8 +191,8 @@ fn parse_gpt_header(header: &[u8], position: u64) -> Option<Gpt> {
     })
 }
 
-/// Returns the checksum of a GPT header, in which the checksum itself counts as zero. Returns `None` if the header is
-/// too short.
+/// Computes the checksum of a GPT header. The bytes of the checksum field count as zeros. Returns `None` if the header
+/// is too short.
 pub(crate) fn gpt_header_crc(header: &[u8]) -> Option<u32> {
     let mut bytes = header.to_vec();
     bytes.get_mut(16..20)?.fill(0);
@@ -216,7 +216,7 @@ fn parse_gpt_partition(entry: &[u8], number: usize) -> Option<GptPartition> {
     })
 }
 
-/// Formats a GUID. Its first three parts are little-endian numbers, the rest are bytes.
+/// Formats a GUID. The first three parts are little-endian numbers, and the rest are bytes.
 fn format_guid(bytes: [u8; 16]) -> String {
     let [a, b, c, d, e, f, g, h, i, j, rest @ ..] = bytes;
     let tail: String = rest.iter().map(|byte| format!("{byte:02X}")).collect();
@@ -229,7 +229,7 @@ pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     crc.sum()
 }
 
-/// Most entries of an Apple partition map that are read.
+/// Maximum number of entries of an Apple partition map.
 const MAX_APPLE_ENTRIES: u32 = 15;
 
 fn read_apple(area: &[u8]) -> Option<Vec<ApplePartition>> {

@@ -1,7 +1,7 @@
-//! The exact byte layout of one artifact, relative to an unmodified base.
+//! Plans: the exact byte layout of one artifact, relative to an unmodified base image.
 //!
-//! A [`Plan`] is a sorted list of [`Segment`]s. It copies no base bytes and has no cursor and no mutable state, so any
-//! number of readers can read any ranges in any order. A lookup of a range is a binary search.
+//! A [`Plan`] is a sorted list of [`Segment`]s. It contains no copies of base bytes, and it has no cursor and no
+//! mutable state, so any number of readers can read any ranges in any order. A lookup of a range is a binary search.
 
 use std::io;
 use std::ops::Range;
@@ -18,11 +18,11 @@ use crate::source::Source;
 /// A contiguous piece of an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Segment {
-    /// These bytes of the base.
+    /// Bytes of the base image.
     Base(Extent),
-    /// New bytes, which the base does not have.
+    /// New bytes, which are not in the base image.
     Bytes(Bytes),
-    /// This number of zeros.
+    /// A number of zeros.
     Zero(u64),
 }
 
@@ -43,7 +43,8 @@ impl Segment {
         self.len() == 0
     }
 
-    /// Returns the part within `range`, counted from the start of the segment and limited to it.
+    /// Returns the part of the segment in `range`, which counts from the start of the segment. A longer range is cut to
+    /// the segment.
     #[must_use]
     pub fn slice(&self, range: Range<u64>) -> Self {
         match self {
@@ -64,12 +65,12 @@ impl Segment {
 pub struct PlacedSegment {
     /// Offset of the first byte in the artifact.
     pub start: u64,
-    /// The bytes.
+    /// The contents: base bytes, new bytes or zeros.
     pub segment: Segment,
 }
 
 impl PlacedSegment {
-    /// Returns the offset after the last byte, in the artifact.
+    /// Returns the offset in the artifact after the last byte.
     #[must_use]
     pub fn end(&self) -> u64 {
         // `Plan::new` limits a plan to `u64::MAX` bytes, so this cannot overflow.
@@ -82,17 +83,17 @@ impl PlacedSegment {
 pub struct Patch {
     /// Offset of the first replaced byte in the artifact.
     pub offset: u64,
-    /// The new bytes, which replace as many old ones.
+    /// The new bytes. They replace the same number of old bytes.
     pub segment: Segment,
 }
 
-/// Shortest run of base bytes after which [`Plan::sha256`] saves its hash state.
+/// Minimum length of a run of base bytes after which [`Plan::sha256`] saves its hash state.
 const MIN_SHARED_LEN: u64 = 1 << 20;
 
-/// Most bytes that are hashed in one step.
+/// Maximum number of bytes to hash in one step.
 const HASH_BUFFER_LEN: usize = 1 << 20;
 
-/// Version of the layout rules. It is part of every [identity](Plan::identity), so that changed rules change
+/// Version of the layout rules. Every [identity](Plan::identity) includes it, so a change of the rules changes all
 /// identities.
 pub const PLAN_VERSION: u8 = 1;
 
@@ -112,8 +113,8 @@ impl Plan {
         Self::new(source, extent.map(Segment::Base))
     }
 
-    /// Creates a plan of consecutive segments. Empty segments are left out, and neighbours that continue each other are
-    /// joined. Bytes beyond an offset of `u64::MAX` are left out, because no range can contain them.
+    /// Creates a plan of consecutive segments. It drops empty segments and joins neighbours that continue each other.
+    /// It also drops bytes beyond the offset `u64::MAX`, because no range can contain them.
     pub fn new(source: Arc<Source>, segments: impl IntoIterator<Item = Segment>) -> Self {
         let mut placed: Vec<PlacedSegment> = Vec::new();
         let mut len = 0;
@@ -136,11 +137,11 @@ impl Plan {
         Self { source, segments: placed.into(), len }
     }
 
-    /// Returns the artifact with some bytes replaced. Patches may be in any order.
+    /// Returns the plan with the `patches` applied. The patches may be in any order.
     ///
     /// # Errors
     ///
-    /// Returns an error if a patch overlaps another one or exceeds the artifact.
+    /// Returns an error if two patches overlap, or if a patch exceeds the artifact.
     pub fn patched(&self, patches: Vec<Patch>) -> Result<Self> {
         self.try_patched(patches).map_err(|patch| {
             let value = format!("{} bytes at byte {}", patch.segment.len(), patch.offset);
@@ -149,21 +150,21 @@ impl Plan {
         })
     }
 
-    /// Returns the artifact with changed structures of its base.
+    /// Returns the plan with changed ISO structures. The patches are computed from the base image.
     ///
     /// # Errors
     ///
-    /// Returns an error if structures of the base share bytes or exceed it.
+    /// Returns an error that blames the image if two structures overlap, or if one exceeds the image.
     pub(crate) fn patched_structures(&self, patches: Vec<Patch>) -> Result<Self> {
         self.try_patched(patches).map_err(|patch| {
             let expected = format!("a structure within {} bytes that overlaps no other", self.len);
-            let found =
+            let actual =
                 format!("{} bytes, which overlap another structure or exceed the image", patch.segment.len());
-            self.source.malformed(patch.offset, "structure to change", expected, found)
+            self.source.malformed(patch.offset, "structure to change", expected, actual)
         })
     }
 
-    /// Replaces bytes. Returns the first patch that overlaps the one before it or exceeds the artifact as an error.
+    /// Replaces bytes. If a patch overlaps the previous one or exceeds the artifact, returns that patch as the error.
     fn try_patched(&self, mut patches: Vec<Patch>) -> Result<Self, Patch> {
         patches.retain(|patch| !patch.segment.is_empty());
         patches.sort_by_key(|patch| patch.offset);
@@ -180,7 +181,7 @@ impl Plan {
         Ok(Self::new(Arc::clone(&self.source), segments))
     }
 
-    /// Returns the artifact with more segments appended.
+    /// Returns the plan with more segments appended.
     #[must_use]
     pub fn followed_by(&self, more: impl IntoIterator<Item = Segment>) -> Self {
         Self::new(Arc::clone(&self.source), self.segments(0..self.len).chain(more))
@@ -198,13 +199,13 @@ impl Plan {
         self.len == 0
     }
 
-    /// Returns the base that segments refer to.
+    /// Returns the base image that the segments refer to.
     #[must_use]
     pub fn source(&self) -> &Arc<Source> {
         &self.source
     }
 
-    /// Returns the memory that the plan takes in bytes, without its base.
+    /// Returns the size in bytes of the memory that the plan uses, without the base image.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let own = |placed: &PlacedSegment| match &placed.segment {
@@ -214,7 +215,7 @@ impl Plan {
         self.layout().iter().map(|placed| own(placed) + size_of::<PlacedSegment>()).sum()
     }
 
-    /// Returns how many bytes of the plan are in the memory of `shared`, which others use as well.
+    /// Returns the number of bytes that the plan shares with other plans, because they are in the buffer `shared`.
     #[must_use]
     pub fn bytes_within(&self, shared: &Bytes) -> usize {
         let shared = shared.as_ptr_range();
@@ -231,9 +232,10 @@ impl Plan {
         &self.segments
     }
 
-    /// Returns the segments of a range, cut to it. Bytes after the end are left out. An empty range has no segments.
+    /// Returns the segments of a range, cut to the range. A range beyond the end of the artifact is cut to the
+    /// artifact. An empty range has no segments.
     pub fn segments(&self, range: Range<u64>) -> impl Iterator<Item = Segment> + '_ {
-        // A range that ends before it begins is empty.
+        // A range whose end is before its start is empty.
         let first = match range.is_empty() {
             true => self.segments.len(),
             false => self.segments.partition_point(|placed| placed.end() <= range.start),
@@ -244,18 +246,18 @@ impl Plan {
         })
     }
 
-    /// Reads at `offset` into `buf` and returns the number of bytes, which is less than the length of `buf` only at the
-    /// end.
+    /// Reads at `offset` into `buf` and returns the number of bytes read. The number is less than the length of `buf`
+    /// only at the end of the artifact.
     ///
     /// # Errors
     ///
-    /// Returns an error if the storage of the base fails.
+    /// Returns an error if the storage of the base image fails.
     pub fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut rest = buf;
         let mut filled = 0;
         let end = offset.saturating_add(rest.len() as u64);
         for segment in self.segments(offset..end) {
-            // A segment of the range is not longer than the buffer, so its length fits.
+            // The segments cover at most the length of the buffer, so each length fits into `usize`.
             let len = usize::try_from(segment.len()).map_err(io::Error::other)?;
             let (chunk, behind) = rest.split_at_mut_checked(len).ok_or(io::ErrorKind::InvalidInput)?;
             match segment {
@@ -271,11 +273,11 @@ impl Plan {
         Ok(filled)
     }
 
-    /// Reads all bytes into memory. This is for small artifacts, such as one config file of an image.
+    /// Reads all bytes into memory. This is for small artifacts, such as a config file of an image.
     ///
     /// # Errors
     ///
-    /// Returns an error if the artifact is longer than `limit`, or if the storage of the base fails.
+    /// Returns an error if the artifact is longer than `limit` bytes, or if the storage of the base image fails.
     pub fn read_all(&self, limit: u64) -> Result<Vec<u8>> {
         let len = usize::try_from(self.len).ok().filter(|_| self.len <= limit).ok_or_else(|| {
             self.source.malformed(0, "length to read into memory", format!("at most {limit}"), self.len)
@@ -285,13 +287,14 @@ impl Plan {
         Ok(bytes)
     }
 
-    /// Returns an identity of the artifact's bytes: a digest of the base's digest, the version of the layout rules, and
-    /// all segments. Equal plans have equal identities on every machine. Plans of different bytes have different
-    /// identities. The base is read only if its digest is not known.
+    /// Returns the identity of the artifact's bytes: a digest of the base image's digest, the version of the layout
+    /// rules, and all segments. Equal plans have equal identities on every machine. Plans of different bytes have
+    /// different identities. This reads the base image only if its digest is not known yet.
     ///
     /// # Errors
     ///
-    /// Returns an error if the base's digest is not [set](Source::set_digest) and the base cannot be read.
+    /// Returns an error if the digest of the base image is not [set](Source::set_digest) and the base image cannot be
+    /// read.
     pub fn identity(&self) -> Result<Digest> {
         let mut hasher = Hasher::new();
         hasher.update(b"kindling plan");
@@ -303,22 +306,23 @@ impl Plan {
         Ok(hasher.finish())
     }
 
-    /// Returns the SHA-256 digest of all bytes. A prefix is not read again if an artifact of the same base with the
-    /// same prefix was hashed before. Layouts put an artifact's new bytes after the shared ones for this purpose.
+    /// Returns the SHA-256 digest of all bytes. If an artifact of the same base image with the same prefix was hashed
+    /// before, this does not read the prefix again. For this purpose, layouts put the new bytes of an artifact after
+    /// the shared bytes.
     ///
     /// # Errors
     ///
-    /// Returns an error if the storage of the base fails.
+    /// Returns an error if the storage of the base image fails.
     pub fn sha256(&self) -> Result<Digest> {
         self.sha256_while(|| true)?.or_internal("hashing that nothing stopped has no digest", self.len)
     }
 
-    /// Returns the SHA-256 digest of all bytes like [`sha256`](Self::sha256), or `None` if it is no longer wanted.
-    /// Calls `is_wanted` before each mebibyte.
+    /// Returns the SHA-256 digest of all bytes like [`sha256`](Self::sha256), but stops and returns `None` if
+    /// `is_wanted` returns `false`. Calls `is_wanted` before each mebibyte.
     ///
     /// # Errors
     ///
-    /// Returns an error if the storage of the base fails.
+    /// Returns an error if the storage of the base image fails.
     ///
     /// # Examples
     ///
@@ -333,8 +337,8 @@ impl Plan {
     pub fn sha256_while(&self, is_wanted: impl Fn() -> bool) -> Result<Option<Digest>> {
         let states = self.source.hash_states();
         let prefixes = self.shared_prefixes();
-        let known = prefixes.iter().rev().find_map(|(end, prefix)| Some((*end, states.get(prefix)?)));
-        let (mut offset, mut hasher) = known.unwrap_or((0, Hasher::new()));
+        let saved = prefixes.iter().rev().find_map(|(end, prefix)| Some((*end, states.get(prefix)?)));
+        let (mut offset, mut hasher) = saved.unwrap_or((0, Hasher::new()));
         for (end, prefix) in prefixes {
             if end > offset {
                 if !self.hash_range(offset..end, &mut hasher, &is_wanted)? {
@@ -348,8 +352,8 @@ impl Plan {
         Ok(is_complete.then(|| hasher.finish()))
     }
 
-    /// Returns the end of each run of base bytes that is long enough for a saved state, with a digest of the segments
-    /// up to there.
+    /// Returns the end of each run of base bytes that is long enough for a saved hash state, with a digest that
+    /// identifies all segments up to that end.
     fn shared_prefixes(&self) -> Vec<(u64, Digest)> {
         let mut hasher = Hasher::new();
         let mut prefixes = Vec::new();
@@ -362,7 +366,7 @@ impl Plan {
         prefixes
     }
 
-    /// Hashes a range. Returns `false` if the digest is no longer wanted.
+    /// Hashes a range. Returns `false` if `is_wanted` returned `false`.
     fn hash_range(
         &self,
         range: Range<u64>,
@@ -384,11 +388,11 @@ impl Plan {
         Ok(true)
     }
 
-    /// Returns the changes that an in-place edit of the base has to write.
+    /// Returns the patches that an in-place edit must write to the base image.
     ///
     /// # Errors
     ///
-    /// Returns an error if the plan moves base bytes or changes the length.
+    /// Returns an error if the plan moves base bytes or changes the length of the image.
     pub fn changes_in_place(&self) -> Result<Vec<Patch>> {
         let moved =
             |it: &PlacedSegment| matches!(it.segment, Segment::Base(base) if base.offset() != it.start);
@@ -400,7 +404,7 @@ impl Plan {
     }
 }
 
-/// Hashes a description of a segment, without reading base bytes.
+/// Hashes the description of a segment. It does not read base bytes.
 fn hash_description(segment: &Segment, hasher: &mut Hasher) {
     let (tag, first, bytes): (u8, u64, &[u8]) = match segment {
         Segment::Base(extent) => (1, extent.offset(), &[]),
@@ -413,7 +417,7 @@ fn hash_description(segment: &Segment, hasher: &mut Hasher) {
     hasher.update(bytes);
 }
 
-/// Returns one segment for two neighbours that continue each other; otherwise `None`.
+/// Joins two neighbouring segments into one. Returns `None` if the second does not continue the first.
 fn try_join(first: &Segment, second: &Segment) -> Option<Segment> {
     match (first, second) {
         (Segment::Base(a), Segment::Base(b)) if a.end() == b.offset() => {
@@ -448,7 +452,8 @@ mod tests {
         assert_eq!(plan.changes_in_place().unwrap().len(), 3);
     }
 
-    /// Patches that overlap are the caller's mistake in an edit, but the image's fault if they are of its structures.
+    /// Overlapping patches are the caller's mistake in an edit, but a defect of the image if they are patches of its
+    /// structures.
     #[test]
     fn rejects_overlapping_patches() {
         let plan = Plan::from_source(base());

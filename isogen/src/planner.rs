@@ -1,4 +1,4 @@
-//! Plans the edits of a base image: chooses the layout strategy and builds the plan.
+//! Plans edits of a base image: chooses the layout strategy and builds the plan.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::miniso;
 use crate::plan::Plan;
 use crate::relayout::oversized_edits;
 
-/// The layout that the plan for some edits has.
+/// The layout of an edited image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LayoutStrategy {
@@ -19,7 +19,7 @@ pub enum LayoutStrategy {
     InPlace,
     /// The minimal ISO that the base image describes in `miniso.dat`, with changes in its embed areas only.
     DescribedMinimal,
-    /// [Re-layout](BaseImage::relayout), for this reason.
+    /// A [re-layout](BaseImage::relayout), with the reason why the other strategies are not possible.
     Relayout(&'static str),
 }
 
@@ -34,7 +34,8 @@ impl fmt::Display for LayoutStrategy {
 }
 
 impl BaseImage {
-    /// Plans the image with `edits`, with the layout that [`layout_strategy`](Self::layout_strategy) returns.
+    /// Plans the image with `edits`. The layout strategy is the one that [`layout_strategy`](Self::layout_strategy)
+    /// returns.
     ///
     /// # Errors
     ///
@@ -47,8 +48,8 @@ impl BaseImage {
         }
     }
 
-    /// Returns the layout strategy for `edits`: in place if all of them fit into the embed areas, the described minimal
-    /// ISO if one is wanted and they fit into its areas, else a re-layout.
+    /// Returns the layout strategy for `edits`: an in-place edit if all edits fit into the embed areas; the described
+    /// minimal ISO if the caller wants a minimal ISO and the other edits fit into its areas; otherwise a re-layout.
     ///
     /// # Errors
     ///
@@ -101,7 +102,7 @@ impl BaseImage {
         Plan::from_source(Arc::clone(self.source())).patched_structures(patches)
     }
 
-    /// Returns an error if an in-place edit was interrupted and `edits` do not overwrite all embed areas.
+    /// Returns an error if an in-place edit of the image was interrupted and `edits` do not overwrite all embed areas.
     fn check_not_interrupted(&self, edits: &Edits) -> Result<()> {
         let kargs =
             matches!(&edits.kargs, Some(KargsEdit::Set(_) | KargsEdit::Reset | KargsEdit::Default(_)));

@@ -10,20 +10,20 @@ use crate::volume::TreeEntry;
 
 const INITRD_PATH: &str = "images/pxeboot/initrd.img";
 pub(crate) const ROOTFS_PATH: &str = "images/pxeboot/rootfs.img";
-/// The possible paths of the kernel.
+/// Paths of the kernel, which depend on the architecture.
 const KERNEL_PATHS: [&str; 2] = ["images/pxeboot/vmlinuz", "images/pxeboot/kernel.img"];
-/// On s390x: the address and size of the initrd.
+/// Path of the file with the address and size of the initrd, on s390x.
 const ADDRSIZE_PATH: &str = "images/initrd.addrsize";
-/// On s390x: the list of files to load, with their addresses.
+/// Path of the list of files to load and their addresses, on s390x.
 const LOAD_LIST_PATH: &str = "generic.ins";
 
 /// A file of the PXE directory.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PxeFile {
-    /// Its ISO 9660 name in lower case, as in `coreos-installer`.
+    /// ISO 9660 name in lower case, like the names that `coreos-installer` uses.
     pub name: String,
-    /// Its bytes.
+    /// Plan of the file's bytes.
     pub plan: Plan,
 }
 
@@ -45,7 +45,7 @@ impl BaseImage {
         Ok(files.map(|(_, entry)| artifact(entry)).collect())
     }
 
-    /// Returns the kernel.
+    /// Returns a plan of the kernel.
     ///
     /// # Errors
     ///
@@ -55,16 +55,17 @@ impl BaseImage {
         vmlinuz.or_else(|missing| kernel.map_err(|_| missing))
     }
 
-    /// Returns the root file system.
+    /// Returns a plan of the root file system.
     ///
     /// # Errors
     ///
-    /// Returns an error if the image does not have one, like a minimal ISO.
+    /// Returns an error if the image has no root file system, for example if it is a minimal ISO.
     pub fn rootfs(&self) -> Result<Plan> {
         self.file(ROOTFS_PATH)
     }
 
-    /// Returns the initrd followed by archives. Each begins at a multiple of four bytes, as the kernel requires.
+    /// Returns a plan of the initrd followed by `archives`. Each archive begins at a multiple of four bytes, as the
+    /// kernel requires.
     ///
     /// # Errors
     ///
@@ -76,12 +77,12 @@ impl BaseImage {
         Ok(initrd.followed_by(std::iter::once(padding).chain(archives)))
     }
 
-    /// Returns `initrd.addrsize` (s390x) for an initrd of `len` bytes: the address from the base image with the new
-    /// length.
+    /// Returns a plan of `initrd.addrsize` (s390x) for an initrd of `len` bytes. The file contains the address from the
+    /// base image and the new length.
     ///
     /// # Errors
     ///
-    /// Returns an error if the image does not have the file or it is malformed.
+    /// Returns an error if the image does not have the file or if the file is malformed.
     pub fn initrd_addrsize(&self, len: u64) -> Result<Plan> {
         let extent = self.require_file(ADDRSIZE_PATH)?.extent;
         if extent.len() != 16 {
@@ -92,7 +93,7 @@ impl BaseImage {
         Ok(self.plan_extent(extent.slice(0..8)).followed_by([Segment::Bytes(len)]))
     }
 
-    /// Returns `generic.ins` (s390x), the list of files that the firmware loads, with their addresses.
+    /// Returns a plan of `generic.ins` (s390x), the list of files that the firmware loads, with their addresses.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The bytes that plans refer to: positioned reads without a cursor, by any number of readers at once.
+//! The bytes that plans refer to. Any number of threads can read them at any position at the same time.
 
 use std::fmt;
 use std::fs::File;
@@ -14,16 +14,16 @@ use crate::digest::{Digest, HashStates, Hasher};
 use crate::error::{Error, Result};
 use crate::extent::Extent;
 
-/// Bytes that can be read at any position, by any thread, without a cursor.
+/// Storage that any thread can read at any position, without a cursor.
 pub trait ReadAt: fmt::Debug + Send + Sync {
-    /// Reads at `offset` into `buf` and returns the number of bytes, which is 0 only at the end.
+    /// Reads at `offset` into `buf` and returns the number of bytes read, which is 0 only at the end.
     ///
     /// # Errors
     ///
     /// Returns the error of the storage.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Returns the file if the bytes are those of one file. In-kernel copies and mappings need it.
+    /// Returns the file if all bytes are in one file. In-kernel copies and memory mappings need it.
     fn as_file(&self) -> Option<&File> {
         None
     }
@@ -51,7 +51,7 @@ impl<T: ReadAt + ?Sized> ReadAt for Arc<T> {
 
 impl ReadAt for Bytes {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        // An offset beyond the end reads 0 bytes.
+        // At an offset beyond the end, 0 bytes are read.
         let rest = usize::try_from(offset).ok().and_then(|start| self.get(start..)).unwrap_or(&[]);
         let len = rest.len().min(buf.len());
         buf.split_at_mut(len).0.copy_from_slice(rest.split_at(len).0);
@@ -59,7 +59,7 @@ impl ReadAt for Bytes {
     }
 }
 
-/// A named, immutable sequence of bytes of known length, which plans refer to.
+/// A named, immutable sequence of bytes with a fixed length. Plans refer to its bytes.
 #[derive(Debug)]
 pub struct Source {
     name: String,
@@ -74,7 +74,7 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// Returns an error if the file cannot be opened, or if it has no length (a pipe or a directory).
+    /// Returns an error if the file cannot be opened, or if it has no length, like a pipe or a directory.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let name = path.display().to_string();
@@ -84,11 +84,11 @@ impl Source {
         }
     }
 
-    /// Creates a source from an open file. Errors call it `name`.
+    /// Creates a source from an open file. Errors contain `name`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the file has no length (a pipe or a directory).
+    /// Returns an error if the file has no length, like a pipe or a directory.
     pub fn from_file(file: File, name: impl Into<String>) -> Result<Self> {
         let name = name.into();
         match seekable_len(&file) {
@@ -115,13 +115,13 @@ impl Source {
         }
     }
 
-    /// Returns the name for errors.
+    /// Returns the name of the source in errors.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the number of bytes, which is fixed when the source is created.
+    /// Returns the number of bytes, which is fixed at the creation of the source.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
@@ -133,17 +133,17 @@ impl Source {
         self.len == 0
     }
 
-    /// Returns the file if the bytes are those of one file.
+    /// Returns the file if all bytes are in one file.
     #[must_use]
     pub fn as_file(&self) -> Option<&File> {
         self.reader.as_file()
     }
 
-    /// Fills `buf` with the bytes from `offset` on.
+    /// Fills `buf` with bytes, starting at `offset`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the storage fails, or if the bytes end before `buf` is full.
+    /// Returns an error if the storage fails, or if the source ends before `buf` is full.
     pub fn read_exact_at(&self, mut buf: &mut [u8], mut offset: u64) -> Result<()> {
         let end = offset.checked_add(buf.len() as u64);
         if end.is_none_or(|end| end > self.len) {
@@ -153,10 +153,10 @@ impl Source {
             match self.reader.read_at(buf, offset) {
                 Ok(0) => return Err(self.read_error(offset, io::ErrorKind::UnexpectedEof.into())),
                 Ok(len) => {
-                    let wanted = buf.len();
+                    let max_len = buf.len();
                     let Some(rest) = buf.get_mut(len..) else {
-                        let lied = format!("the reader returned {len} bytes instead of at most {wanted}");
-                        return Err(self.read_error(offset, io::Error::other(lied)));
+                        let message = format!("the reader returned {len} bytes instead of at most {max_len}");
+                        return Err(self.read_error(offset, io::Error::other(message)));
                     };
                     buf = rest;
                     offset += len as u64;
@@ -168,11 +168,11 @@ impl Source {
         Ok(())
     }
 
-    /// Reads an extent into memory. The caller bounds its length by what the structure may have.
+    /// Reads an extent into memory. The caller must limit the length to the maximum of the structure that it reads.
     ///
     /// # Errors
     ///
-    /// Returns an error if the storage fails, or if the extent ends after the source does. In the latter case, no
+    /// Returns an error if the storage fails, or if the extent ends after the end of the source. In the latter case, no
     /// memory is allocated.
     pub fn read_extent(&self, extent: Extent) -> Result<Vec<u8>> {
         let len = usize::try_from(extent.len()).ok().filter(|_| extent.end() <= self.len);
@@ -185,7 +185,7 @@ impl Source {
         Ok(buf)
     }
 
-    /// Returns the SHA-256 digest of all bytes. The first call reads all bytes; later calls return the saved digest.
+    /// Returns the SHA-256 digest of all bytes. The first call reads all bytes; later calls return the cached digest.
     ///
     /// # Errors
     ///
@@ -206,13 +206,13 @@ impl Source {
         Ok(*self.digest.get_or_init(|| hasher.finish()))
     }
 
-    /// Sets the SHA-256 digest that the caller already knows, so that [`digest`](Self::digest) need not read the bytes.
-    /// The first value stays.
+    /// Sets a SHA-256 digest that the caller has computed before, so that [`digest`](Self::digest) does not read the
+    /// bytes. If the digest is already set, the call has no effect.
     pub fn set_digest(&self, digest: Digest) {
         self.digest.get_or_init(|| digest);
     }
 
-    /// Returns the saved hash states of artifacts of this base.
+    /// Returns the cached hash states of artifacts of this base image.
     pub(crate) fn hash_states(&self) -> &HashStates {
         &self.hash_states
     }
@@ -230,14 +230,14 @@ impl Source {
         offset: u64,
         what: &'static str,
         expected: impl fmt::Display,
-        found: impl fmt::Display,
+        actual: impl fmt::Display,
     ) -> Error {
         Error::Malformed {
             file: self.name.clone(),
             offset,
             what,
             expected: expected.to_string(),
-            found: found.to_string(),
+            found: actual.to_string(),
         }
     }
 }
@@ -254,7 +254,7 @@ fn seekable_len(file: &File) -> io::Result<u64> {
 mod tests {
     use super::*;
 
-    /// Returns one byte per call.
+    /// Reads one byte per call.
     #[derive(Debug)]
     struct OneByteSource(Bytes);
 

@@ -1,4 +1,4 @@
-//! Checks of an image as a whole, beyond those of opening it.
+//! Verifies a whole image: checks that are too expensive or too strict for opening it.
 
 use serde::Serialize;
 
@@ -19,18 +19,18 @@ pub enum CheckOutcome {
     Ok,
     /// The image does not have the structure.
     Absent,
-    /// The check does not apply to the image, for this reason.
+    /// The check does not apply to the image. Contains the reason.
     Skipped(String),
-    /// These problems were found.
+    /// The check found these problems.
     Wrong(Vec<String>),
 }
 
-/// A check and its result.
+/// A check of an image and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ImageCheck {
-    /// Name of the check.
+    /// Name of the check, for example `partition tables`.
     pub name: &'static str,
-    /// Result of the check.
+    /// Outcome of the check.
     #[serde(flatten)]
     pub outcome: CheckOutcome,
 }
@@ -41,7 +41,7 @@ impl CheckOutcome {
         if problems.is_empty() { Self::Ok } else { Self::Wrong(problems) }
     }
 
-    /// Returns the outcome of a check that an error ended. A compression without support is not a problem of the image.
+    /// Converts an error that ended a check to an outcome. An unsupported compression is not a problem of the image.
     fn from_error(error: &Error) -> Self {
         let text = format_with_causes(error);
         match error {
@@ -55,12 +55,12 @@ impl CheckOutcome {
 }
 
 impl BaseImage {
-    /// Runs all checks. The check of the minimal ISO reads the bytes that it shares with the image, about a hundred
-    /// megabytes.
+    /// Runs all checks. The check of the minimal ISO reads all bytes that the minimal ISO shares with the image, about
+    /// a hundred megabytes.
     ///
     /// # Errors
     ///
-    /// Returns an error if the storage fails. Problems of the image are in the outcomes.
+    /// Returns an error if the storage fails. Problems of the image are outcomes, not errors.
     pub fn verify(&self) -> Result<Vec<ImageCheck>> {
         let check = |name, outcome| ImageCheck { name, outcome };
         let findings = self.volume().findings().iter();
@@ -108,7 +108,7 @@ impl BaseImage {
         Ok(problems)
     }
 
-    /// Checks that both trees have the same files.
+    /// Checks that the ISO 9660 tree and the Joliet tree have the same files.
     fn check_joliet(&self) -> CheckOutcome {
         let Some(joliet) = self.volume().joliet_tree() else { return CheckOutcome::Absent };
         let list = |tree: &DirectoryTree| {
@@ -153,7 +153,7 @@ impl BaseImage {
         CheckOutcome::from_problems(problems)
     }
 
-    /// Checks the boot info table of a BIOS boot image, with which isolinux finds its own file.
+    /// Checks the boot info table of a BIOS boot image. isolinux uses the table to find its own file.
     fn check_boot_info(&self) -> Result<CheckOutcome> {
         let bios = |entry: &&crate::eltorito::BootEntry| entry.platform == BootPlatform::Bios;
         let entry = self.boot_catalog().and_then(|catalog| catalog.entries.iter().find(bios));
@@ -172,9 +172,9 @@ impl BaseImage {
         let mut problems = Vec::new();
         for ((offset, what), expected) in (8..).step_by(4).zip(names).zip(table.0) {
             let at = file.extent.offset() + offset as u64;
-            let found = u32_le(&bytes, offset).or_internal("short boot info table", at)?;
+            let actual = u32_le(&bytes, offset).or_internal("short boot info table", at)?;
             if found != expected {
-                problems.push(format!("byte {at}: {what}: expected {expected}, found {found}"));
+                problems.push(format!("byte {at}: {what}: expected {expected}, found {actual}"));
             }
         }
         Ok(CheckOutcome::from_problems(problems))
@@ -226,7 +226,7 @@ impl BaseImage {
     fn check_minimal(&self) -> Result<CheckOutcome> {
         match self.require_pristine() {
             Err(Error::Customized { what, .. }) => {
-                let reason = format!("customised: {what}; the digest is that of the unmodified image");
+                let reason = format!("customised: {what}; the digest belongs to the unmodified image");
                 return Ok(CheckOutcome::Skipped(reason));
             }
             Err(_) => return Ok(CheckOutcome::Skipped("the image's areas cannot be read".into())),
@@ -241,7 +241,7 @@ impl BaseImage {
     }
 }
 
-/// Most overlaps of files that are reported. Each one needs a search for two names.
+/// Maximum number of reported overlaps of files. Each overlap needs a search for two names.
 const MAX_OVERLAPS: usize = 100;
 
 fn gpt_problems(gpt: &Gpt, copy: &str) -> Vec<String> {
