@@ -1,4 +1,4 @@
-//! JSON descriptions under `coreos/` of an image.
+//! Reads the JSON descriptions in the directory `coreos/` of an image.
 
 use serde::de::DeserializeOwned;
 
@@ -6,18 +6,18 @@ use crate::error::{Error, Result};
 use crate::source::Source;
 use crate::volume::{TreeEntry, Volume};
 
-/// The largest JSON description that is read. Real ones are below a KiB.
+/// Maximum length of a JSON description. Published descriptions are shorter than 1 KiB.
 const MAX_DESCRIPTION_LEN: u64 = 64 << 10;
-/// The JSON description of the Ignition area.
+/// Path of the JSON description of the Ignition area.
 pub(crate) const IGNITION_INFO: &str = "coreos/igninfo.json";
-/// The description of the kernel-argument areas.
+/// Path of the JSON description of the kernel-argument areas.
 pub(crate) const KARGS_INFO: &str = "coreos/kargs.json";
-/// The list of features that the live system supports.
+/// Path of the JSON list of features that the live system supports.
 pub(crate) const FEATURES: &str = "coreos/features.json";
-/// The Ignition area of images without a JSON description of it.
+/// Path of the Ignition area in images without a JSON description of it.
 pub(crate) const IGNITION_FILE: &str = "images/ignition.img";
 
-/// An image whose descriptions are read.
+/// The source and the volume of an image, for reading JSON descriptions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DescribedImage<'a> {
     pub(crate) source: &'a Source,
@@ -25,7 +25,7 @@ pub(crate) struct DescribedImage<'a> {
 }
 
 impl<'a> DescribedImage<'a> {
-    /// Reads a JSON description; `None` if the image has no such file.
+    /// Reads a JSON description, or returns `None` if the image has no such file.
     pub(super) fn read_description<T: DeserializeOwned>(self, path: &str) -> Result<Option<T>> {
         let Some(entry) = self.volume.file(path) else { return Ok(None) };
         if entry.extent.len() > MAX_DESCRIPTION_LEN {
@@ -36,10 +36,10 @@ impl<'a> DescribedImage<'a> {
         parsed.map(Some).map_err(|error| self.invalid_description(path, error.to_string()))
     }
 
-    /// Looks up the file `named` in the description at `path`.
-    pub(super) fn named_file(self, path: &str, named: &str) -> Result<&'a TreeEntry> {
-        let missing = || self.invalid_description(path, format!("it names {named:?}, which does not exist"));
-        self.volume.file(named).ok_or_else(missing)
+    /// Returns the file whose name is in the description at `path`.
+    pub(super) fn named_file(self, path: &str, file: &str) -> Result<&'a TreeEntry> {
+        let missing = || self.invalid_description(path, format!("it names {file:?}, which does not exist"));
+        self.volume.file(file).ok_or_else(missing)
     }
 
     pub(crate) fn invalid_description(self, path: &str, reason: String) -> Error {

@@ -1,4 +1,4 @@
-//! Features of the live system: `features.json`, on the ISO and in its initrd.
+//! The feature list of the live system: `features.json`, which is on the ISO and in its initrd.
 
 use std::collections::BTreeMap;
 
@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 use super::description::{DescribedImage, FEATURES};
 use crate::error::Result;
 
-/// The features that a live system supports. Features that the file does not name are not supported.
+/// The features that a live system supports. A feature that is not in the file is not supported.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 #[non_exhaustive]
 pub struct Features {
-    /// The installer reads `/etc/coreos/installer.d`.
+    /// `true` if the installer reads `/etc/coreos/installer.d`.
     pub installer_config: bool,
-    /// The directives that the installer supports there.
+    /// The directives that the installer supports in its config files.
     pub installer_config_directives: BTreeMap<String, bool>,
-    /// The initrd reads network settings from `/etc/coreos-firstboot-network`.
+    /// `true` if the initrd reads network settings from `/etc/coreos-firstboot-network`.
     pub live_initrd_network: bool,
 }
 
 impl Features {
-    /// The path of the copy in an initrd.
+    /// The path of `features.json` in an initrd.
     pub const INITRD_PATH: &'static str = "etc/coreos/features.json";
 
     /// Parses a `features.json`.
     ///
     /// # Errors
     ///
-    /// Returns an error if it is not JSON with these fields.
+    /// Returns an error if the input is not JSON or a field has the wrong type.
     pub fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(json)
     }

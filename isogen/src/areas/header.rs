@@ -1,12 +1,12 @@
-//! Headers at the end of the system area of images from 2020 and 2021.
+//! Reads the headers at the end of the system area, which images from 2020 and 2021 have.
 //!
 //! ```text
 //! 32672  coreKarg, length of each area, offset of the default arguments, up to six offsets (the first 0 ends them)
 //! 32744  coreiso+, offset of the Ignition area, its length
 //! ```
 //!
-//! All numbers are 64-bit little-endian. Some builds of early 2021 have `corekarg` in undocumented layouts; those are
-//! not read.
+//! All numbers are 64-bit little-endian. Some builds of early 2021 have a `corekarg` header with an undocumented
+//! layout, which this module does not parse.
 
 use crate::bytes_at::{array_at, u64_le};
 use crate::error::Result;
@@ -25,10 +25,10 @@ pub(crate) struct KargsHeader {
     pub(crate) offsets: Vec<u64>,
 }
 
-/// The headers of an image.
+/// The CoreOS headers of an image.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SystemAreaHeaders {
-    /// The Ignition area that `coreiso+` names.
+    /// The Ignition area from the header `coreiso+`.
     pub(crate) ignition: Option<Extent>,
     pub(crate) kargs: Option<KargsHeader>,
     /// Whether the image has the early `corekarg` header.

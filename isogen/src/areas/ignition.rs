@@ -1,4 +1,4 @@
-//! The Ignition area: it holds an initrd archive with the Ignition config and the network files.
+//! The Ignition area: the embed area for an initrd archive with the Ignition config and the network files.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::plan::{Patch, Segment};
 use crate::source::Source;
 use crate::volume::Volume;
 
-/// `coreos/igninfo.json`.
+/// The contents of `coreos/igninfo.json`.
 #[derive(Deserialize)]
 struct IgnitionDescription {
     file: String,
@@ -20,43 +20,43 @@ struct IgnitionDescription {
     length: Option<u64>,
 }
 
-/// How the Ignition area was found.
+/// The mechanism by which the Ignition area was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum IgnitionOrigin {
-    /// `coreos/igninfo.json` describes it.
+    /// `coreos/igninfo.json` describes the area.
     Description,
-    /// It is the file `images/ignition.img`.
+    /// The area is the file `images/ignition.img`.
     File,
-    /// The header `coreiso+` in the system area names it.
+    /// The header `coreiso+` in the system area contains the position of the area.
     Header,
 }
 
-/// The Ignition area.
+/// The position of the Ignition area and how it was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct IgnitionArea {
-    /// Its bytes in the image.
+    /// Position of the area in the image.
     pub extent: Extent,
-    /// How the area was found.
+    /// The mechanism by which the area was found.
     pub origin: IgnitionOrigin,
 }
 
 impl IgnitionArea {
-    /// Finds the area of an image. Reads only the directory and the descriptions of the area, for sources whose reads are
-    /// slow.
+    /// Finds the area of an image. It reads only the directories and the descriptions of the area, so it also suits
+    /// slow sources.
     ///
     /// # Errors
     ///
-    /// Returns an error if the storage fails, if the source is not a complete ISO 9660 image, or if it contradicts
-    /// itself.
+    /// Returns an error if the storage fails, if the source is not a complete ISO 9660 image, or if the structures of
+    /// the image contradict each other.
     pub fn find(source: &Source) -> Result<Option<Self>> {
         let volume = Volume::read(source)?;
         Self::read(DescribedImage { source, volume: &volume }, &SystemAreaHeaders::read(source)?)
     }
 
-    /// Finds the area. Images for s390x from before 2023 do not have one.
+    /// Finds the area. Images for s390x from before 2023 have no area.
     pub(crate) fn read(image: DescribedImage<'_>, headers: &SystemAreaHeaders) -> Result<Option<Self>> {
         if let Some(description) = image.read_description(IGNITION_INFO)? {
             return Self::from_description(image, &description).map(Some);
@@ -67,13 +67,13 @@ impl IgnitionArea {
         Ok(headers.ignition.map(|extent| Self { extent, origin: IgnitionOrigin::Header }))
     }
 
-    /// Returns the changes that put a packed archive into the area of the image `file`, followed by zeros.
+    /// Returns the patches that write a packed archive, followed by zeros, to the area of the image `file`.
     pub(crate) fn patches(&self, file: &str, archive: &Bytes) -> Result<[Patch; 2]> {
         let (len, capacity) = (archive.len() as u64, self.extent.len());
         let Some(rest) = capacity.checked_sub(len) else {
             return Err(Error::ArchiveTooLarge { file: file.to_owned(), len, capacity });
         };
-        // The zeros overwrite the end of a longer archive from an earlier edit.
+        // The zeros overwrite the rest of a longer archive from an earlier edit.
         let offset = self.extent.offset();
         Ok([
             Patch { offset, segment: Segment::Bytes(archive.clone()) },

@@ -9,10 +9,10 @@ use crate::error::Result;
 use crate::extent::Extent;
 use crate::kargs::{KargsArea, KargsAreas, KargsOrigin};
 
-/// The longest area. Most kernels accept command lines of at most 2 KiB.
+/// Maximum length of an area. Typical kernels accept command lines of up to 2 KiB.
 const MAX_AREA_LEN: u64 = 2048;
 
-/// `coreos/kargs.json`. The fields are written in this order.
+/// The contents of `coreos/kargs.json`. The fields are written in this order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct KargsDescription {
     pub(crate) default: String,
@@ -35,14 +35,14 @@ impl KargsDescription {
         image.read_description(KARGS_INFO)
     }
 
-    /// Returns the text of the file, formatted like the builders' files.
+    /// Returns the JSON text of the file, in the format of the builders' files.
     pub(crate) fn to_json(&self, image: DescribedImage<'_>) -> Result<Vec<u8>> {
         let json = serde_json::to_vec_pretty(self);
         json.map_err(|error| image.invalid_description(KARGS_INFO, error.to_string()))
     }
 }
 
-/// Reads the areas; `None` if the image has none.
+/// Reads the areas, or returns `None` if the image has none.
 pub(crate) fn read_kargs_areas(
     image: DescribedImage<'_>,
     headers: &SystemAreaHeaders,

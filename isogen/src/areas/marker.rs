@@ -1,12 +1,12 @@
-//! Finds kernel-argument areas of images without a description: searches the boot loaders' configs for the comment that
-//! ends an area.
+//! Finds the kernel-argument areas of images without a description. It searches the configs of the boot loaders for the
+//! comment that ends an area.
 //!
 //! ```text
 //! linux /images/pxeboot/vmlinuz ARGUMENTS          append initrd=A,B ARGUMENTS
 //! ####…#### COREOS_KARG_EMBED_AREA                 ####…#### COREOS_KARG_EMBED_AREA
 //! ```
 //!
-//! An image found this way does not record its default arguments.
+//! For such an image, the default arguments are unknown.
 
 use crate::error::Result;
 use crate::extent::Extent;
@@ -15,10 +15,10 @@ use crate::source::Source;
 use crate::volume::Volume;
 
 const MARKER: &[u8] = b"# COREOS_KARG_EMBED_AREA";
-/// The largest config that is searched. Real ones have two or three KiB.
+/// Maximum length of a config to search. Published configs have two or three KiB.
 const MAX_CONFIG_LEN: u64 = 64 << 10;
 const MAX_AREA_LEN: usize = 2048;
-/// The limit of searched configs: one for each boot loader, of which images have at most three.
+/// Maximum number of configs to search. Images have at most three boot loaders, each with one config.
 const MAX_CONFIGS: usize = 16;
 
 pub(super) fn search_configs(source: &Source, volume: &Volume) -> Result<Option<KargsAreas>> {
@@ -37,7 +37,7 @@ pub(super) fn search_configs(source: &Source, volume: &Volume) -> Result<Option<
     Ok(if alike { KargsAreas::new(source, areas, None, KargsOrigin::Marker).ok() } else { None })
 }
 
-/// Returns the area of a config: from the first argument to the last `#` before the marker, exclusive.
+/// Returns the area of a config: from the first argument up to the `#` that begins the marker, exclusive.
 fn find_area(text: &[u8]) -> Option<Extent> {
     let end = text.windows(MARKER.len()).position(|window| window == MARKER)?;
     let before = text.get(..end)?;
@@ -49,7 +49,7 @@ fn find_area(text: &[u8]) -> Option<Extent> {
     Extent::new(start as u64, len as u64)
 }
 
-/// Returns the offset of the arguments in a boot loader's line.
+/// Returns the offset of the kernel arguments in a line of a boot loader config.
 fn arguments_at(line: &[u8]) -> Option<usize> {
     let line = std::str::from_utf8(line).ok()?;
     let words: Vec<&str> = line.split_ascii_whitespace().take(2).collect();

@@ -1,7 +1,8 @@
-//! The compressions that a build of this crate can leave out: xz and zstd.
+//! Optional compressions of this crate: xz and zstd. Each needs a Cargo feature.
 //!
-//! Without a feature, functions of the same names return an error whose kind is [`Unsupported`](std::io::ErrorKind::Unsupported). Callers
-//! that know the position in the file check with [`Compression::is_supported`] first, and return an error with that position.
+//! Without the feature, functions of the same names return an error of the kind
+//! [`Unsupported`](std::io::ErrorKind::Unsupported). A caller that knows the position in the file checks
+//! [`Compression::is_supported`] first and returns an error with that position.
 
 use std::fmt;
 
@@ -23,7 +24,7 @@ pub(crate) use xz::{lzma_decoder, pack_xz, xz_decoder};
 #[cfg(feature = "zstd")]
 pub(crate) use zstd::{ZstdFrames, decode_zstd_frame};
 
-/// A compression that needs a feature of this crate.
+/// A compression that needs a Cargo feature of this crate.
 ///
 /// `Display` writes the name of the compression, which is also the name of the feature.
 ///
@@ -52,7 +53,7 @@ impl Compression {
         }
     }
 
-    /// Returns the error of a function whose feature is missing.
+    /// Returns the error for a function whose feature is turned off.
     #[cfg(not(all(feature = "xz", feature = "zstd")))]
     fn unsupported<T>(self) -> std::io::Result<T> {
         use std::io::{Error, ErrorKind};

@@ -1,4 +1,4 @@
-//! Replaces `xz` in a build without it.
+//! Replaces the module `xz` in a build without the feature: all functions return an error.
 
 use std::io::{self, BufRead};
 

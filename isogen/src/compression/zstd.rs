@@ -1,14 +1,14 @@
-//! zstd frames, with libzstd.
+//! Decodes zstd frames with libzstd.
 
 use std::io::{self, BufRead, Read};
 
 use zstd::stream::raw::{Decoder, Operation};
 
-/// Decodes the first `limit` bytes of a frame, or all bytes if it has fewer. `window_log` limits the frame's window, as
-/// a power of two.
+/// Decodes the first `limit` bytes of a frame, or all bytes if the frame is shorter. `window_log` is the maximum window
+/// size of the frame, as a power of two.
 pub(crate) fn decode_zstd_frame(input: &[u8], limit: usize, window_log: u32) -> io::Result<Vec<u8>> {
-    // `bulk` decodes in one step, without a window buffer. It fails if the frame is incomplete, if other bytes follow
-    // it, or if it decodes to more than `limit` bytes.
+    // `bulk` decodes in one step, without a window buffer. It returns an error if the frame is incomplete, if other
+    // bytes follow the frame, or if the frame decodes to more than `limit` bytes.
     if let Ok(bytes) = zstd::bulk::decompress(input, limit) {
         return Ok(bytes);
     }
@@ -19,7 +19,7 @@ pub(crate) fn decode_zstd_frame(input: &[u8], limit: usize, window_log: u32) -> 
     Ok(bytes)
 }
 
-/// Decodes consecutive zstd frames without gaps as one stream.
+/// Decodes consecutive zstd frames, without gaps between them, as one stream.
 pub(crate) struct ZstdFrames<R> {
     input: R,
     frame: Option<Decoder<'static>>,

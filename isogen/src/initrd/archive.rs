@@ -1,4 +1,4 @@
-//! The files in a run of initrd archives.
+//! The decoded contents of initrd archives: regular files by name.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use bytes::Bytes;
 
 /// The name of the Ignition config in an initrd.
 pub const IGNITION_CONFIG: &str = "config.ign";
-/// The directory of an initrd whose files become NetworkManager connections.
+/// The directory of an initrd for files that the live system copies to its NetworkManager connections.
 pub const NETWORK_DIRECTORY: &str = "etc/coreos-firstboot-network/";
 
-/// The regular files of a run of initrd archives, by name.
+/// The regular files of a sequence of initrd archives, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Archive {
     pub(super) members: BTreeMap<String, Bytes>,
@@ -34,18 +34,18 @@ impl Archive {
         self.members.len()
     }
 
-    /// Returns the contents of a member.
+    /// Returns the contents of a member, or `None` if the archive has no member of that name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Bytes> {
         self.members.get(name)
     }
 
-    /// Adds a member. Replaces an existing member of that name.
+    /// Adds a member. It replaces an existing member of that name.
     pub fn insert(&mut self, name: impl Into<String>, contents: impl Into<Bytes>) {
         self.members.insert(name.into(), contents.into());
     }
 
-    /// Removes a member and returns its contents.
+    /// Removes a member and returns its contents, or `None` if the archive has no member of that name.
     pub fn remove(&mut self, name: &str) -> Option<Bytes> {
         self.members.remove(name)
     }
@@ -65,7 +65,7 @@ impl Archive {
         self.members.retain(|name, _| !name.starts_with(NETWORK_DIRECTORY));
     }
 
-    /// Adds a member with its name relative to [`NETWORK_DIRECTORY`].
+    /// Adds a member to [`NETWORK_DIRECTORY`]. The name is relative to that directory.
     pub fn insert_network_file(&mut self, name: &str, contents: impl Into<Bytes>) {
         self.insert(format!("{NETWORK_DIRECTORY}{name}"), contents);
     }

@@ -1,4 +1,4 @@
-//! The errors of reading and packing archives.
+//! The error type of reading and packing archives.
 
 use std::io;
 
@@ -8,47 +8,47 @@ use crate::visible::visible;
 /// The result type of reading and packing archives.
 pub(super) type Result<T, E = ArchiveError> = std::result::Result<T, E>;
 
-/// Why a run of initrd archives cannot be read or packed. Offsets count from the start of the encoded bytes.
+/// The reason why initrd archives cannot be read or packed. Offsets count from the start of the encoded bytes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// A byte where an archive should begin is neither zero nor the first byte of an archive.
+    /// The byte at the start of an archive is neither zero nor the first byte of a known archive format.
     #[error("byte {offset}: expected an archive (cpio, gzip, xz or zstd) or zeros, found byte {found:#04x}")]
     NotAnArchive {
-        /// Its offset.
+        /// Offset of the byte.
         offset: u64,
-        /// The byte.
+        /// Value of the byte.
         found: u8,
     },
-    /// A compressed stream does not decode.
+    /// A compressed stream cannot be decoded.
     #[error("byte {offset}: cannot decode {encoding} stream")]
     Stream {
         /// Offset of the stream.
         offset: u64,
-        /// The compression.
+        /// Name of the compression.
         encoding: &'static str,
-        /// The decoder's error.
+        /// The error of the decoder.
         source: io::Error,
     },
-    /// A stream has a compression that this build of the crate does not support.
+    /// A stream uses a compression that this build of the crate does not support.
     #[error(
         "byte {offset}: the archive is compressed with {compression}; this build has no support for {compression}"
     )]
     UnsupportedCompression {
         /// Offset of the stream.
         offset: u64,
-        /// The compression, whose feature is missing.
+        /// The compression. Its Cargo feature is turned off.
         compression: Compression,
     },
-    /// The underlying reader failed.
+    /// The input reader failed.
     #[error("reading at byte {offset}")]
     Read {
         /// Offset of the failed read.
         offset: u64,
-        /// The system's error.
+        /// The error of the input reader.
         source: io::Error,
     },
-    /// An archive breaks the cpio format.
+    /// An archive violates the cpio format.
     #[error(
         "archive at byte {archive}, offset {offset}: {what}: expected {expected}, found {}",
         visible(found)
@@ -58,11 +58,11 @@ pub enum ArchiveError {
         archive: u64,
         /// Offset in the decoded archive.
         offset: u64,
-        /// The field.
+        /// The malformed field.
         what: &'static str,
         /// The value that the format requires.
         expected: &'static str,
-        /// The value that was found.
+        /// The actual value.
         found: String,
     },
     /// An archive or a compressed stream ends early.
@@ -70,17 +70,17 @@ pub enum ArchiveError {
     Truncated {
         /// Offset of the archive.
         archive: u64,
-        /// Number of bytes that could be decoded.
+        /// Number of decoded bytes.
         offset: u64,
     },
-    /// A compressed stream has more data after its archive.
+    /// A compressed stream contains more data after its archive.
     #[error(
         "archive at byte {archive}: found trailing garbage inside compressed archive, at its byte {offset}"
     )]
     TrailingGarbage {
         /// Offset of the stream.
         archive: u64,
-        /// Offset of that data in the decoded bytes.
+        /// Offset in the decoded bytes where the additional data begins.
         offset: u64,
     },
     /// The archives exceed one of the [`ArchiveLimits`](super::ArchiveLimits).
@@ -90,29 +90,29 @@ pub enum ArchiveError {
         archive: u64,
         /// Offset in the decoded archive.
         offset: u64,
-        /// The quantity that is limited.
+        /// The limited quantity.
         what: &'static str,
-        /// The limit.
+        /// The maximum of that quantity.
         limit: u64,
     },
     /// A member cannot be packed.
     #[error("member {name:?} cannot be packed: {reason}")]
     Member {
-        /// The member's name.
+        /// Name of the member.
         name: String,
-        /// Why it cannot be packed.
+        /// The reason why it cannot be packed.
         reason: &'static str,
     },
-    /// This build of the crate cannot pack with the compression.
+    /// This build of the crate cannot pack archives with the compression.
     #[error("packing the archive with {compression}: this build has no support for {compression}")]
     UnsupportedEncoding {
-        /// The compression, whose feature is missing.
+        /// The compression. Its Cargo feature is turned off.
         compression: Compression,
     },
     /// An encoder failed.
     #[error("packing the archive")]
     Pack {
-        /// The encoder's error.
+        /// The error of the encoder.
         source: io::Error,
     },
 }

@@ -1,7 +1,7 @@
 //! The `newc` cpio format: one header of 110 ASCII bytes per member.
 //!
 //! ```text
-//! 0   6   magic 070701, or 070702 with a checksum, which this reader does not check
+//! 0   6   magic 070701, or 070702 with a checksum, which this reader ignores
 //! 6   8   inode           14 8 mode           22 8 user            30 8 group
 //! 38  8   links           46 8 time           54 8 length of data  62 8 device major
 //! 70  8   device minor    78 8 rdev major     86 8 rdev minor      94 8 length of name with its NUL
@@ -9,7 +9,7 @@
 //! 110     name, NUL, zeros up to a multiple of four; data, zeros up to a multiple of four
 //! ```
 //!
-//! All numbers are eight hexadecimal digits. A member called `TRAILER!!!` ends the archive.
+//! All numbers are eight hexadecimal digits. A member with the name `TRAILER!!!` ends the archive.
 
 use crate::bytes_at::array_at;
 
@@ -17,7 +17,7 @@ use crate::bytes_at::array_at;
 pub(crate) const HEADER_LEN: usize = 110;
 /// The name of the member that ends an archive.
 pub(crate) const TRAILER: &str = "TRAILER!!!";
-/// The mode of a regular file that only its owner may read: configs may contain secrets.
+/// The mode of a regular file that only its owner may read, because configs may contain secrets.
 pub(crate) const FILE_MODE: u32 = 0o100_600;
 /// The mode of a program that every user may execute.
 pub(crate) const PROGRAM_MODE: u32 = 0o100_755;
@@ -35,11 +35,11 @@ pub(crate) struct CpioHeader {
     pub(crate) mode: u32,
     /// Length of the data in bytes.
     pub(crate) data_len: u32,
-    /// Length of the name in bytes, with its NUL.
+    /// Length of the name in bytes, including its NUL.
     pub(crate) name_len: u32,
 }
 
-/// A header field that breaks the format.
+/// A header field that violates the format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InvalidField {
     /// Offset in the header.
@@ -47,7 +47,7 @@ pub(crate) struct InvalidField {
     pub(crate) what: &'static str,
     /// The value that the format requires.
     pub(crate) expected: &'static str,
-    /// The value that was found.
+    /// The actual value.
     pub(crate) found: String,
 }
 
@@ -56,12 +56,17 @@ impl CpioHeader {
     ///
     /// # Errors
     ///
-    /// Returns an error with the first field that breaks the format.
+    /// Returns an error for the first field that violates the format.
     pub(crate) fn parse(bytes: &[u8; HEADER_LEN]) -> Result<Self, InvalidField> {
         let (magic, _) = bytes.split_at(MAGIC_LEN);
         if magic != b"070701" && magic != b"070702" {
-            let found = magic.escape_ascii().to_string();
-            return Err(InvalidField { offset: 0, what: "cpio magic", expected: "070701 or 070702", found });
+            let actual = magic.escape_ascii().to_string();
+            return Err(InvalidField {
+                offset: 0,
+                what: "cpio magic",
+                expected: "070701 or 070702",
+                found: actual,
+            });
         }
         Ok(Self {
             mode: parse_hex(bytes, 14, "cpio mode")?,
@@ -76,15 +81,17 @@ impl CpioHeader {
 }
 
 fn parse_hex(bytes: &[u8; HEADER_LEN], offset: usize, what: &'static str) -> Result<u32, InvalidField> {
-    let bad = |found: String| InvalidField { offset, what, expected: "eight hexadecimal digits", found };
-    let digits: [u8; 8] = array_at(bytes, offset).ok_or_else(|| bad("the end of the header".to_owned()))?;
+    let invalid =
+        |actual: String| InvalidField { offset, what, expected: "eight hexadecimal digits", found: actual };
+    let digits: [u8; 8] =
+        array_at(bytes, offset).ok_or_else(|| invalid("the end of the header".to_owned()))?;
     let value = digits
         .iter()
         .try_fold(0_u32, |value, &digit| char::from(digit).to_digit(16).map(|digit| value << 4 | digit));
-    value.ok_or_else(|| bad(digits.escape_ascii().to_string()))
+    value.ok_or_else(|| invalid(digits.escape_ascii().to_string()))
 }
 
-/// Returns the zeros that pad `len` to a multiple of four.
+/// Returns the zeros that pad data of `len` bytes to a multiple of four.
 pub(crate) fn padding(len: u64) -> &'static [u8] {
     match len % 4 {
         1 => &[0; 3],
@@ -94,12 +101,12 @@ pub(crate) fn padding(len: u64) -> &'static [u8] {
     }
 }
 
-/// A member to be written.
+/// The header values of a member to write.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CpioMember<'a> {
-    /// The name, without a NUL.
+    /// Name of the member, without a NUL.
     pub(crate) name: &'a str,
-    /// The inode number, which distinguishes members.
+    /// The inode number, which must differ between members.
     pub(crate) inode: u32,
     /// File type and permissions.
     pub(crate) mode: u32,
@@ -108,8 +115,8 @@ pub(crate) struct CpioMember<'a> {
 }
 
 impl CpioMember<'_> {
-    /// Encodes the header, followed by the name and its padding. User, group, time and device are 0, the link count is
-    /// 1.
+    /// Encodes the header, followed by the name and its padding. User, group, time and device are 0, and the link count
+    /// is 1.
     pub(crate) fn to_header(self) -> Vec<u8> {
         let name_len = self.name.len() + 1;
         let mut header = format!(

@@ -1,4 +1,4 @@
-//! Reads a run of archives from an untrusted source.
+//! Reads initrd archives from an untrusted source, within limits.
 
 use std::io::{self, BufRead, Read};
 
@@ -8,47 +8,49 @@ use super::newc;
 use crate::bytes_at::{count_leading_zeros, prefix_mut};
 use crate::compression::{self, Compression};
 
-/// Limits for reading one run of archives, for all archives together. A compressed archive can grow more than a
-/// thousandfold when it is decoded, so each limit counts decoded bytes.
+/// Limits for reading a sequence of archives. Each limit applies to all archives together. Decoding can enlarge an
+/// archive more than a thousandfold, so each limit counts decoded bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchiveLimits {
-    /// Decoded bytes in total, kept or skipped.
+    /// Maximum number of decoded bytes, including skipped members.
     pub decoded_bytes: u64,
-    /// Bytes of kept members, including their names.
+    /// Maximum number of bytes of stored members, including their names.
     pub kept_bytes: u64,
-    /// Members in total, kept or skipped. A trailer counts as a member.
+    /// Maximum number of members, including skipped members. A trailer counts as a member.
     pub members: u64,
 }
 
 impl ArchiveLimits {
-    /// Limits for an Ignition area. The largest areas are well below 1 MiB, and configs seldom compress to less than a
-    /// hundredth.
+    /// Limits for an Ignition area. The largest areas are well below 1 MiB, and a config seldom compresses to less than
+    /// a hundredth of its size.
     pub const IGNITION_AREA: Self =
         Self { decoded_bytes: 256 << 20, kept_bytes: 256 << 20, members: 200_000 };
-    /// Limits for a whole initrd of a live system, even with a rootfs appended: gigabytes to skip, few of them kept.
+    /// Limits for a whole initrd of a live system, even with an appended root file system: gigabytes to skip, few bytes
+    /// to store.
     pub const INITRD: Self = Self { decoded_bytes: 16 << 30, kept_bytes: 512 << 20, members: 4_000_000 };
 }
 
-/// Longest name including NULs: the kernel's limit, plus the NULs that some writers add to align the data to a page.
+/// Maximum length of a name, including NULs: the limit of the kernel, plus the NULs that some writers add to align the
+/// data to a page.
 const MAX_NAME_LEN: u32 = 3 * 4096;
-/// Longest path that the kernel unpacks.
+/// Maximum length of a path that the kernel unpacks.
 const MAX_PATH_LEN: usize = 4095;
-/// Memory limit of a decoder. The preset 9 of xz needs 65 MiB, `zstd --ultra` 128 MiB.
+/// Memory limit of a decoder. Preset 9 of xz needs 65 MiB, and `zstd --ultra` needs 128 MiB.
 const DECODER_MEMORY: u64 = 256 << 20;
 const BUFFER_LEN: usize = 64 << 10;
 
 impl Archive {
-    /// Reads all regular files of a run of archives.
+    /// Reads all regular files of a sequence of archives.
     ///
     /// # Errors
     ///
-    /// Returns an error if the bytes are not a run of archives, end early, exceed a limit, or have a compression that
-    /// this build does not support.
+    /// Returns an error if the bytes are not a sequence of archives, end early, exceed a limit, or have a compression
+    /// that this build does not support.
     pub fn read(input: impl Read, limits: ArchiveLimits) -> Result<Self, ArchiveError> {
         Self::read_matching(input, limits, |_| true)
     }
 
-    /// Reads the regular files whose names `wanted` accepts, and skips the others.
+    /// Reads the regular files whose names satisfy the predicate, and skips the others.
     ///
     /// # Errors
     ///
@@ -56,10 +58,10 @@ impl Archive {
     pub fn read_matching(
         input: impl Read,
         limits: ArchiveLimits,
-        wanted: impl Fn(&str) -> bool,
+        is_selected: impl Fn(&str) -> bool,
     ) -> Result<Self, ArchiveError> {
         let used = ArchiveLimits { decoded_bytes: 0, kept_bytes: 0, members: 0 };
-        let mut reader = ArchiveReader { limits, used, wanted, archive: Self::new() };
+        let mut reader = ArchiveReader { limits, used, wanted: is_selected, archive: Self::new() };
         let mut input = CountingReader { reader: io::BufReader::with_capacity(BUFFER_LEN, input), count: 0 };
         while let Some(first) = skip_to_next_archive(&mut input)? {
             reader.read_archive(&mut input, first)?;
@@ -68,7 +70,7 @@ impl Archive {
     }
 }
 
-/// Skips zeros and returns the first byte of the next archive without consuming it; `None` at the end.
+/// Skips zeros and returns the first byte of the next archive without consuming it, or `None` at the end of the input.
 fn skip_to_next_archive(input: &mut CountingReader<impl BufRead>) -> Result<Option<u8>> {
     loop {
         let offset = input.count;
@@ -87,14 +89,14 @@ fn skip_to_next_archive(input: &mut CountingReader<impl BufRead>) -> Result<Opti
 
 struct ArchiveReader<F> {
     limits: ArchiveLimits,
-    /// Used by the archives so far.
+    /// The part of the limits that the archives have used so far.
     used: ArchiveLimits,
     wanted: F,
     archive: Archive,
 }
 
 impl<F: Fn(&str) -> bool> ArchiveReader<F> {
-    /// Reads one archive. `first` is its first byte, which is still unread and identifies the encoding.
+    /// Reads one archive. `first` is its first byte, which is not consumed yet and identifies the encoding.
     fn read_archive(&mut self, input: &mut CountingReader<impl BufRead>, first: u8) -> Result<()> {
         let start = input.count;
         let unsupported = |compression| ArchiveError::UnsupportedCompression { offset: start, compression };
@@ -107,7 +109,7 @@ impl<F: Fn(&str) -> bool> ArchiveReader<F> {
                 let error = |source| ArchiveError::Stream { offset: start, encoding: "xz", source };
                 (Some("xz"), Box::new(decoder.map_err(error)?))
             }
-            // A frame, or one of the sixteen kinds of skippable frame.
+            // The first byte of a zstd frame, or of one of the sixteen kinds of skippable frames.
             0x28 | 0x50..=0x5F if !Compression::Zstd.is_supported() => {
                 return Err(unsupported(Compression::Zstd));
             }
@@ -159,7 +161,7 @@ impl<F: Fn(&str) -> bool> ArchiveReader<F> {
     }
 }
 
-/// The decoded bytes of one archive.
+/// A reader of the decoded bytes of one archive.
 struct ArchiveDecoder<'a> {
     reader: Box<dyn Read + 'a>,
     limits: ArchiveLimits,
@@ -167,7 +169,7 @@ struct ArchiveDecoder<'a> {
     start: u64,
     /// The compression; `None` for plain cpio.
     encoding: Option<&'static str>,
-    /// Number of decoded bytes so far.
+    /// Number of bytes of this archive decoded so far.
     offset: u64,
     /// Number of decoded bytes of the archives before this one.
     decoded_before: u64,
@@ -188,17 +190,17 @@ impl ArchiveDecoder<'_> {
         }
     }
 
-    fn malformed(&self, what: &'static str, expected: &'static str, found: impl ToString) -> ArchiveError {
-        let found = found.to_string();
-        ArchiveError::Malformed { archive: self.start, offset: self.offset, what, expected, found }
+    fn malformed(&self, what: &'static str, expected: &'static str, actual: impl ToString) -> ArchiveError {
+        let actual = actual.to_string();
+        ArchiveError::Malformed { archive: self.start, offset: self.offset, what, expected, found: actual }
     }
 
     fn read(&mut self, buf: &mut [u8]) -> Result<usize> {
         loop {
             match self.reader.read(buf) {
                 Ok(len) if len > buf.len() => {
-                    let found = format!("the reader returned {len} bytes instead of at most {}", buf.len());
-                    return Err(self.read_error(io::Error::other(found)));
+                    let message = format!("the reader returned {len} bytes instead of at most {}", buf.len());
+                    return Err(self.read_error(io::Error::other(message)));
                 }
                 Ok(len) => {
                     self.offset += len as u64;
@@ -224,7 +226,7 @@ impl ArchiveDecoder<'_> {
         Ok(())
     }
 
-    /// Reads `len` bytes, and calls `consume` with each part of them.
+    /// Reads `len` bytes and calls `consume` with each chunk of them.
     fn read_chunks(&mut self, mut len: u64, mut consume: impl FnMut(&[u8])) -> Result<()> {
         let mut buf = [0; 8192];
         while len > 0 {
@@ -236,12 +238,12 @@ impl ArchiveDecoder<'_> {
         Ok(())
     }
 
-    /// Skips the bytes that pad `len` bytes.
+    /// Skips the padding after data of `len` bytes.
     fn skip_padding(&mut self, len: u64) -> Result<()> {
         self.read_chunks(newc::padding(len).len() as u64, |_| {})
     }
 
-    /// Reads data without trusting its length: memory grows with the bytes that are really present.
+    /// Reads data without trusting its length: the memory use grows with the number of existing bytes, not with `len`.
     fn read_contents(&mut self, len: u64) -> Result<Vec<u8>> {
         let mut contents = Vec::new();
         self.read_chunks(len, |chunk| contents.extend_from_slice(chunk))?;
@@ -256,7 +258,7 @@ impl ArchiveDecoder<'_> {
         if name.last() != Some(&0) {
             return Err(self.malformed("cpio name", "a NUL at its end", name.escape_ascii()));
         }
-        // Some writers pad with NULs until the data begins at a page boundary.
+        // Some writers pad names with NULs so that the data begins at a page boundary.
         while name.last() == Some(&0) {
             name.pop();
         }
@@ -270,7 +272,7 @@ impl ArchiveDecoder<'_> {
             .map_err(|error| self.malformed("cpio name", "UTF-8", error.as_bytes().escape_ascii()))
     }
 
-    /// Reads the rest of a compressed stream: only zeros may follow its archive.
+    /// Reads the rest of a compressed stream. Only zeros may follow the archive in it.
     fn check_rest_is_zero(&mut self) -> Result<()> {
         let mut buf = vec![0; BUFFER_LEN];
         loop {
@@ -378,7 +380,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(not(feature = "xz"), ignore = "needs xz")]
-    fn one_byte_reads_give_the_same_archive() {
+    fn one_byte_reads_return_the_same_archive() {
         struct OneByteReader<'a>(&'a [u8]);
         impl Read for OneByteReader<'_> {
             fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
@@ -392,7 +394,7 @@ mod tests {
         }
     }
 
-    /// A cut at any byte is an error, or the whole archive if only padding is missing. It is never a part of the
+    /// A stream cut at any byte is an error, or the whole archive if only padding is missing. It is never a partial
     /// archive.
     #[test]
     #[cfg_attr(not(all(feature = "xz", feature = "zstd")), ignore = "needs xz and zstd")]
@@ -447,12 +449,12 @@ mod tests {
             let error = Archive::read(&bytes[..], limits).unwrap_err();
             assert!(matches!(error, ArchiveError::Limit { .. }), "{limits:?}: {error}");
         }
-        let kept =
+        let archive =
             Archive::read_matching(&bytes[..], ArchiveLimits { kept_bytes: 4, ..LIMITS }, |name| name == "b");
-        assert_eq!(kept.unwrap().len(), 1);
+        assert_eq!(archive.unwrap().len(), 1);
     }
 
-    /// Many small archives must not exceed a limit that applies to one large archive.
+    /// A limit that applies to one large archive also applies to many small archives together.
     #[test]
     fn limits_apply_to_all_archives_together() {
         for encoding in [Encoding::Gzip, Encoding::Stored] {
@@ -468,7 +470,7 @@ mod tests {
         }
     }
 
-    /// Names are kept in memory too, and may be longer than the data.
+    /// Names are stored in memory too, and may be longer than the data.
     #[test]
     fn names_count_as_kept_bytes() {
         let bytes = packed(&sample(&["a"]), Encoding::Stored);
@@ -482,7 +484,7 @@ mod tests {
     #[test]
     fn rejected_name_without_a_nul_is_shown_whole() {
         let mut bytes = packed(&sample(&["a"]), Encoding::Stored);
-        // The name is one byte long instead of two, so its NUL is not a part of it.
+        // The stated length is 1 instead of 2, so the NUL is not a part of the name.
         bytes[94..102].copy_from_slice(b"00000001");
         let error = read(&bytes).unwrap_err().to_string();
         assert!(error.ends_with("cpio name: expected a NUL at its end, found a"), "{error}");

@@ -1,7 +1,7 @@
-//! Packs an [`Archive`] as one cpio archive in one stream. The bytes are the same on every machine.
+//! Packs an [`Archive`] as one cpio archive in one stream. The output bytes are the same on every machine.
 //!
-//! Members are sorted by name, and each missing parent directory precedes its first child: the kernel skips a file
-//! whose directory does not exist. Inode numbers count up from zero, so that no member looks like a hard link.
+//! Members are sorted by name, and each missing parent directory precedes its first child, because the kernel skips a
+//! file whose directory does not exist. Inode numbers count up from zero, so that no member looks like a hard link.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -17,15 +17,16 @@ use crate::compression::{self, Compression};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Encoding {
-    /// xz: smallest and slowest. Its check is CRC32, the only one that the kernel supports. Needs the feature `xz`.
+    /// xz: the smallest and slowest encoding. The integrity check is CRC32, the only one that the kernel supports.
+    /// Needs the feature `xz`.
     Xz,
-    /// gzip: about ten times as fast as xz, a little larger.
+    /// gzip: about ten times as fast as xz, but slightly larger.
     Gzip,
-    /// Not compressed.
+    /// No compression.
     Stored,
 }
 
-/// An encoded archive, padded to a multiple of four bytes so that any archive may follow it.
+/// An encoded archive, padded to a multiple of four bytes so that another archive may follow it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PackedArchive(Bytes);
 
@@ -37,12 +38,12 @@ impl PackedArchive {
         if padding.is_empty() { Self(bytes) } else { Self([&bytes, padding].concat().into()) }
     }
 
-    /// Packs one file without its parent directories, for an initrd that already has them. `name` may begin with a
-    /// slash, which makes no difference to the kernel.
+    /// Packs one file without its parent directories, for an initrd that already contains the directories. `name` may
+    /// begin with a slash, which the kernel ignores.
     ///
     /// # Errors
     ///
-    /// Returns an error if the format cannot hold the name or the data, if an encoder runs out of memory, or if this
+    /// Returns an error if the format cannot store the name or the data, if an encoder runs out of memory, or if this
     /// build does not support the encoding.
     pub fn from_file(name: &str, mode: u32, data: &[u8], encoding: Encoding) -> Result<Self, ArchiveError> {
         let mut writer = ArchiveWriter { inode: 1, ..ArchiveWriter::default() };
@@ -50,13 +51,13 @@ impl PackedArchive {
         writer.finish(encoding)
     }
 
-    /// Packs files and links with their modes, in their order. Each missing directory precedes its first entry. Names
-    /// may begin with a slash. Without entries, the result is empty.
+    /// Packs files and links with their modes, in the given order. Each missing directory precedes its first entry.
+    /// Names may begin with a slash. Without entries, the result is empty.
     ///
     /// # Errors
     ///
-    /// Returns an error if the format cannot hold a name or its data, if an encoder runs out of memory, or if this build
-    /// does not support the encoding.
+    /// Returns an error if the format cannot store a name or its data, if an encoder runs out of memory, or if this
+    /// build does not support the encoding.
     pub fn from_entries<'a>(
         entries: impl IntoIterator<Item = ArchiveEntry<'a>>,
         encoding: Encoding,
@@ -74,13 +75,13 @@ impl PackedArchive {
         &self.0
     }
 
-    /// Returns the number of encoded bytes.
+    /// Returns the number of encoded bytes, including the padding.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.0.len() as u64
     }
 
-    /// Returns `true` if there are no encoded bytes: an archive without members was packed.
+    /// Returns `true` if there are no encoded bytes, because the packed archive has no members.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -92,13 +93,14 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// Returns an error if the format cannot hold a member's name or data, if an encoder runs out of memory, or if this
-    /// build does not support the encoding.
+    /// Returns an error if the format cannot store a member's name or data, if an encoder runs out of memory, or if
+    /// this build does not support the encoding.
     pub fn pack(&self, encoding: Encoding) -> Result<PackedArchive, ArchiveError> {
         if self.is_empty() { Ok(PackedArchive::default()) } else { self.pack_even_if_empty(encoding) }
     }
 
-    /// Packs the members into one archive. Without members, the result is an empty archive.
+    /// Packs the members into one archive. Without members, the result is a cpio archive that contains only the
+    /// trailer.
     ///
     /// # Errors
     ///
@@ -134,7 +136,7 @@ impl<'a> ArchiveEntry<'a> {
     }
 }
 
-/// An archive that is being written. It numbers the members and remembers which directories it has.
+/// The archive under construction, the number of the next member, and the directories that it contains.
 #[derive(Default)]
 struct ArchiveWriter<'a> {
     bytes: Vec<u8>,
@@ -159,13 +161,13 @@ impl<'a> ArchiveWriter<'a> {
         self.bytes.extend(newc::CpioMember { name, inode: self.inode, mode, data_len }.to_header());
         self.bytes.extend_from_slice(data);
         self.bytes.extend_from_slice(newc::padding(data.len() as u64));
-        // Wrapping is harmless: the kernel treats members with equal numbers as hard links only if their link count is
-        // above one.
+        // Wrapping is harmless: the kernel treats members with equal inode numbers as hard links only if their link
+        // count is greater than one.
         self.inode = self.inode.wrapping_add(1);
         Ok(())
     }
 
-    /// Ends the archive and encodes it.
+    /// Appends the trailer and encodes the archive.
     fn finish(mut self, encoding: Encoding) -> Result<PackedArchive> {
         if encoding == Encoding::Xz && !Compression::Xz.is_supported() {
             return Err(ArchiveError::UnsupportedEncoding { compression: Compression::Xz });
@@ -173,12 +175,12 @@ impl<'a> ArchiveWriter<'a> {
         let trailer = newc::CpioMember { name: newc::TRAILER, inode: 0, mode: 0, data_len: 0 };
         self.bytes.extend(trailer.to_header());
         let encoded = compress(self.bytes, encoding).map_err(|source| ArchiveError::Pack { source })?;
-        // `Bytes` would keep the spare capacity, which is up to as large as the archive.
+        // `Bytes` would retain the spare capacity, which can be as large as the archive.
         Ok(PackedArchive::from_encoded(encoded.into_boxed_slice().into()))
     }
 }
 
-/// Longest name that the kernel unpacks, with its NUL.
+/// Maximum length of a name that the kernel unpacks, including its NUL.
 const MAX_NAME_LEN: usize = 4096;
 
 fn check_name(name: &str) -> Result<()> {
@@ -199,7 +201,7 @@ fn compress(archive: Vec<u8>, encoding: Encoding) -> io::Result<Vec<u8>> {
     match encoding {
         Encoding::Stored => Ok(archive),
         Encoding::Gzip => {
-            // Without time and file name, the header is the same on every machine.
+            // The gzip header has no time and no file name, so it is the same on every machine.
             let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
             encoder.write_all(&archive)?;
             encoder.finish()

@@ -1,4 +1,5 @@
-//! The configs of the boot loaders: `grub.cfg` and `isolinux.cfg`.
+//! Edits the configs of the boot loaders, `grub.cfg` and `isolinux.cfg`: the kernel-argument area and the list of
+//! initrds.
 //!
 //! ```text
 //! linux /images/pxeboot/vmlinuz ARGUMENTS          append initrd=A,B ARGUMENTS
@@ -6,17 +7,17 @@
 //! initrd A B
 //! ```
 //!
-//! `grub.cfg` has a line for initrds after the arguments. `isolinux.cfg` has them on the same line before the
-//! arguments, so that another initrd moves the area.
+//! In `grub.cfg`, the list of initrds is on a line after the arguments. In `isolinux.cfg`, it is on the line of the
+//! arguments, before them, so another initrd moves the area.
 
 use crate::extent::Extent;
 
-/// The kernel argument with which boot loaders name the kernel.
+/// The kernel argument that boot loaders add to pass the path of the kernel.
 const KERNEL_ARGUMENT: &str = "BOOT_IMAGE=";
-/// The start of isolinux' list of initrds.
+/// The start of the list of initrds in `isolinux.cfg`.
 const INITRD_LIST: &[u8] = b"initrd=";
 
-/// A config with its kernel-argument area.
+/// The text of a config and the kernel-argument area in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BootConfig {
     before: Vec<u8>,
@@ -25,7 +26,7 @@ pub(super) struct BootConfig {
 }
 
 impl BootConfig {
-    /// Creates a config from its text and the area in it. Returns `None` if the area is not within the text.
+    /// Creates a config from its text and the position of the area. Returns `None` if the area is not within the text.
     pub(super) fn new(text: &[u8], area: Extent) -> Option<Self> {
         let [start, end] = [area.offset(), area.end()].map(usize::try_from);
         let (rest, after) = text.split_at_checked(end.ok()?)?;
@@ -42,11 +43,11 @@ impl BootConfig {
         self.before.len() as u64
     }
 
-    /// Returns the bytes of the kernel command line before the arguments of the area: both boot loaders add an argument
-    /// that names the kernel, and the initrd list of isolinux is an argument.
+    /// Returns the length of the kernel command line before the arguments of the area. Both boot loaders add an
+    /// argument with the path of the kernel, and the initrd list of isolinux is an argument too.
     pub(super) fn len_before_arguments(&self) -> usize {
         let mut lines = self.before.rsplit(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_start);
-        // GRUB's line begins with the kernel. isolinux names it on an earlier line.
+        // GRUB's line begins with the path of the kernel. isolinux has it on an earlier line.
         let on_line = lines.next().and_then(after_first_word).map_or(0, <[u8]>::len);
         let kernel = lines.find(|line| line.starts_with(b"kernel ")).and_then(after_first_word);
         let kernel = kernel.map_or(0, |path| path.trim_ascii_end().len() + 1);
@@ -58,7 +59,7 @@ impl BootConfig {
         self.area = bytes.to_vec();
     }
 
-    /// Adds an initrd to the end of the list. Returns `false` if the config has no list.
+    /// Appends an initrd to the list. Returns `false` if the config has no list.
     pub(super) fn add_initrd(&mut self, path: &str) -> bool {
         if let Some(at) = self.isolinux_list_end() {
             self.before.splice(at..at, format!(",{path}").bytes());
@@ -69,7 +70,8 @@ impl BootConfig {
         true
     }
 
-    /// Returns the end of isolinux' list of initrds in `before`: the list is on the line of the area.
+    /// Returns the offset in `before` where the list of initrds in an isolinux config ends. The list is on the line of
+    /// the area.
     fn isolinux_list_end(&self) -> Option<usize> {
         let line = self.before.rsplit(|byte| *byte == b'\n').next()?;
         let list = line.windows(INITRD_LIST.len()).position(|window| window == INITRD_LIST)?;
@@ -77,7 +79,7 @@ impl BootConfig {
         Some(self.before.len() - line.len() + list + len)
     }
 
-    /// Returns the end of GRUB's `initrd` line in `after`.
+    /// Returns the offset in `after` where the `initrd` line of a GRUB config ends.
     fn grub_list_end(&self) -> Option<usize> {
         let mut at = 0;
         for line in self.after.split(|byte| *byte == b'\n') {
@@ -90,7 +92,7 @@ impl BootConfig {
     }
 }
 
-/// Returns the rest of a line after its first word and the blanks that follow.
+/// Returns the rest of a line after its first word and the following blanks.
 fn after_first_word(line: &[u8]) -> Option<&[u8]> {
     let end = line.iter().position(u8::is_ascii_whitespace)?;
     line.get(end..).map(<[u8]>::trim_ascii_start)
@@ -127,7 +129,8 @@ mod tests {
         assert_eq!(text(isolinux), "  append initrd=/a,/b,/c rw\n##\n");
     }
 
-    /// `BOOT_IMAGE=/vmlinuz quiet` and `BOOT_IMAGE=/vmlinuz initrd=/a,/b quiet` in the booted system.
+    /// The booted systems have the command lines `BOOT_IMAGE=/vmlinuz quiet` and `BOOT_IMAGE=/vmlinuz initrd=/a,/b
+    /// quiet`.
     #[test]
     fn len_before_arguments_counts_kernel_and_initrds() {
         let grub = config("\tlinux /vmlinuz quiet\n##\n\tinitrd /a\n}\n", "quiet\n#");

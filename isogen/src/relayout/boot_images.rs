@@ -1,4 +1,4 @@
-//! The boot catalogue: the new sectors of its boot images, and the number of sectors that firmware loads.
+//! Updates the boot catalogue: the sectors of boot images that move, and the number of sectors that firmware loads.
 
 use std::sync::Arc;
 
@@ -14,23 +14,23 @@ use crate::partitions::DISK_SECTOR_SIZE;
 use crate::plan::{Patch, Plan};
 use crate::volume::EntryId;
 
-/// Number of disk sectors in a sector.
+/// Number of disk sectors in an ISO 9660 sector.
 const DISK_SECTORS_PER_SECTOR: u64 = SECTOR_SIZE / DISK_SECTOR_SIZE;
 
 /// A boot image before and after the re-layout.
 #[derive(Debug)]
 pub(super) struct BootImageChange {
-    /// Its entry in the boot catalogue of the base image.
+    /// The entry in the boot catalogue of the base image.
     old: BootEntry,
-    /// Length of its file in the base image.
+    /// Length of the boot image file in the base image.
     old_len: u64,
     pub(super) sector: Sector,
     pub(super) load_count: u16,
-    /// The change of the boot info table.
+    /// The patch of the boot info table, if it changes.
     info_table: Option<Patch>,
 }
 
-/// The boot images of the catalogue.
+/// The changes of the bootable catalogue entries whose boot images are files.
 #[derive(Debug)]
 pub(super) struct BootImageChanges(Vec<BootImageChange>);
 
@@ -63,8 +63,8 @@ impl BootImageChanges {
 }
 
 impl BootImageChange {
-    /// Creates the boot image of a catalogue entry. Returns `None` if the entry refers to bytes that stay and are not a
-    /// file.
+    /// Creates the change of a catalogue entry. Returns `None` if the entry refers to bytes that do not move and are
+    /// not a file.
     fn new(image: &BaseImage, placement: &Placement, entry: &BootEntry) -> Result<Option<Self>> {
         let files = image.volume().files_by_extent();
         let Some((old, names)) = files.into_iter().find(|(file, _)| file.offset() == entry.sector.offset())
@@ -99,7 +99,8 @@ impl BootImageChange {
 
     fn replace(&mut self, file: &PlacedFile) {
         self.sector = file.sector;
-        // Keep a number that the builder chose: isolinux loads the rest of itself.
+        // Keep a special number that the builder chose: isolinux needs only its first sectors loaded and loads the rest
+        // itself.
         let whole = sectors_to_load(self.old_len);
         if self.old.load_count == whole.0 || self.old.load_count == whole.1 {
             self.load_count = sectors_to_load(u64::from(file.len)).0;
@@ -107,7 +108,7 @@ impl BootImageChange {
     }
 
     /// Returns `true` if a partition of `disk_sectors` fits into the boot image, whose length is rounded up to whole
-    /// sectors of the ISO.
+    /// ISO 9660 sectors.
     pub(super) fn contains_partition(&self, disk_sectors: u64) -> bool {
         disk_sectors <= self.old_len.div_ceil(SECTOR_SIZE) * DISK_SECTORS_PER_SECTOR
     }
@@ -116,7 +117,7 @@ impl BootImageChange {
         u64::from(self.sector.0) * DISK_SECTORS_PER_SECTOR
     }
 
-    /// Returns `true` if firmware loads a different number of sectors than from the base image.
+    /// Returns `true` if the number of sectors to load differs from the base image.
     pub(super) fn is_resized(&self) -> bool {
         self.load_count != self.old.load_count
     }
@@ -134,16 +135,17 @@ fn replacement_file<'a>(
     new.ok_or_else(|| Error::InvalidEdit { what: "removal of", value: paths.join(" and "), reason })
 }
 
-/// Returns the possible values of the 16-bit field for the number of 512-byte sectors to load: limited to 65535, which
-/// suffices because firmware loads what it needs; and modulo 2^16, as genisoimage writes it.
+/// Returns the possible values of the 16-bit field for the number of 512-byte sectors to load. The first is limited to
+/// 65535, which is enough because firmware loads what it needs. The second is the number modulo 2^16, which genisoimage
+/// writes.
 fn sectors_to_load(len: u64) -> (u16, u16) {
     let sectors = len.div_ceil(SECTOR_SIZE) * DISK_SECTORS_PER_SECTOR;
     let [low, high, ..] = sectors.to_le_bytes();
     (u16::try_from(sectors).unwrap_or(u16::MAX), u16::from_le_bytes([low, high]))
 }
 
-/// Returns the new sector in the boot info table of an isolinux that moves. The checksum covers the bytes after the
-/// table.
+/// Returns the patch of the sector number in the boot info table of an isolinux that moves. The checksum does not
+/// change, because it covers only the bytes after the table.
 fn patch_moved_info_table(image: &BaseImage, old: Extent, sector: Sector) -> Result<Patch> {
     let at = old.offset() + BootInfoTable::SECTOR_AT;
     let field = Extent::new(at, 4).or_internal("offset of a boot info table", at)?;
@@ -155,7 +157,7 @@ fn patch_moved_info_table(image: &BaseImage, old: Extent, sector: Sector) -> Res
     Ok(bytes_patch(sector.offset() + BootInfoTable::SECTOR_AT, sector.0.to_le_bytes()))
 }
 
-/// Returns the boot info table of an isolinux that was replaced.
+/// Returns the patch of the boot info table of a replaced isolinux.
 fn patch_new_info_table(image: &BaseImage, file: &PlacedFile) -> Result<Option<Patch>> {
     if u64::from(file.len) < BootInfoTable::END {
         return Ok(None);

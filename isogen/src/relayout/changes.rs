@@ -1,4 +1,4 @@
-//! The changes that a re-layout makes: new contents of files, and the kernel-argument areas in them.
+//! The input of a re-layout: new contents of files, and the kernel-argument areas in them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::plan::{Patch, Plan, Segment};
 pub struct FileContents(pub(super) Vec<Segment>);
 
 impl FileContents {
-    /// Creates contents from segments. Base extents refer to the image that is laid out.
+    /// Creates contents from segments. Base extents refer to the image that is re-laid out.
     #[must_use]
     pub fn new(segments: Vec<Segment>) -> Self {
         Self(segments)
     }
 
-    /// Returns the number of bytes, at most `u64::MAX`. A file of an image has less than 4 GiB.
+    /// Returns the number of bytes, at most `u64::MAX`. A file in an image must be smaller than 4 GiB.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.0.iter().map(Segment::len).fold(0, u64::saturating_add)
@@ -39,10 +39,10 @@ impl From<Bytes> for FileContents {
     }
 }
 
-/// Changes of the files of an image.
+/// A set of changes of the files of an image, for [`BaseImage::relayout`].
 #[derive(Debug, Clone, Default)]
 pub struct FileOperations {
-    /// The new contents of each path; `None` drops the file.
+    /// The new contents of the file at each path; `None` drops the file.
     pub(super) files: BTreeMap<String, Option<FileContents>>,
 }
 
@@ -74,9 +74,9 @@ impl FileOperations {
 #[derive(Debug)]
 pub(super) struct RelayoutChanges {
     pub(super) files: FileOperations,
-    /// The new kernel-argument areas, if they change.
+    /// The new kernel-argument areas, or `None` if they do not change.
     pub(super) kargs: Option<KargsLayout>,
-    /// The reason for the re-layout, which the image records.
+    /// The reason for the re-layout, which is written to the image.
     pub(super) reason: &'static str,
 }
 
@@ -85,12 +85,12 @@ pub(super) struct RelayoutChanges {
 pub(super) struct KargsLayout {
     /// Length of each area in bytes.
     pub(super) len: u64,
-    /// The offset of each area in its file, by path.
+    /// The offset of each area in its file, by the path of the file.
     pub(super) offsets: BTreeMap<String, u64>,
 }
 
 impl RelayoutChanges {
-    /// Returns a file with the changes so far.
+    /// Returns the contents of a file after the changes so far.
     pub(super) fn current_file(&self, image: &BaseImage, path: &str) -> Result<Plan> {
         match self.files.files.get(path) {
             Some(Some(contents)) => Ok(Plan::new(Arc::clone(image.source()), contents.0.iter().cloned())),
@@ -98,12 +98,13 @@ impl RelayoutChanges {
         }
     }
 
-    /// Replaces or adds a file.
+    /// Adds or replaces a file.
     pub(super) fn put_file(&mut self, path: impl Into<String>, bytes: impl Into<Bytes>) {
         self.files.put_file(path, FileContents::from(bytes.into()));
     }
 
-    /// Patches a file without changing its length. The file moves after the files that all images of a base share.
+    /// Patches a file without changing its length. The re-layout moves the file after the files that all artifacts of a
+    /// base image share.
     pub(super) fn patch_file(&mut self, image: &BaseImage, path: &str, patches: Vec<Patch>) -> Result<()> {
         let plan = self.current_file(image, path)?.patched_structures(patches)?;
         let segments = plan.layout().iter().map(|placed| placed.segment.clone());

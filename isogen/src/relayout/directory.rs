@@ -1,8 +1,8 @@
-//! Encodes the directories of both trees again.
+//! Updates the directories and path tables of both directory trees.
 //!
-//! Sizes are determined first. A directory gets new sectors if it outgrows its old ones or is after the first file that
-//! moves. The new sectors change the records in its parent and its children, and the path tables, so records are packed
-//! afterwards.
+//! The first step determines the sizes. A directory gets new sectors if it outgrows its old sectors or if it is after
+//! the first file that moves. New sectors change the records in the parent and the children of a directory, and the
+//! path tables. Therefore, the second step packs the records.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,12 +21,12 @@ use crate::volume::{
 };
 
 const SECTOR_LEN: usize = 2048;
-/// Offset of the length of a path table in a volume descriptor.
+/// Offset of the path table's length in a volume descriptor.
 const PATH_TABLE_LEN_AT: u64 = 132;
 /// Offset of the root directory's record in a volume descriptor.
 const ROOT_RECORD_AT: u64 = 156;
 
-/// Returns the changes of volume descriptors, directories and path tables.
+/// Returns the patches of volume descriptors, directories and path tables.
 pub(super) fn directory_patches(image: &BaseImage, placement: &mut Placement) -> Result<Vec<Patch>> {
     let mut rewritten = Vec::new();
     for (descriptor, tree) in image.volume().trees() {
@@ -40,18 +40,18 @@ pub(super) fn directory_patches(image: &BaseImage, placement: &mut Placement) ->
     Ok(patches)
 }
 
-/// One of the two trees.
+/// One of the two directory trees, during the re-layout.
 struct TreeRewrite<'a> {
     image: &'a BaseImage,
     descriptor: &'a TreeDescriptor,
     tree: &'a DirectoryTree,
 }
 
-/// The location of an entry's data in the new layout.
+/// The location of an entry's data in the new image.
 enum DataLocation {
     Unchanged,
     Dropped,
-    /// First sector and length.
+    /// Contains the first sector and the length.
     At(Sector, u32),
 }
 
@@ -60,15 +60,15 @@ struct NewDirectory {
     old: Extent,
     old_sector: Sector,
     sector: Sector,
-    /// Length in bytes, as its records state it.
+    /// Length in bytes, which the records of the directory state.
     len: u32,
-    /// Length of its sectors in bytes.
+    /// Length of the reserved sectors in bytes.
     reserved: u64,
     records: Vec<RawRecord>,
 }
 
 impl TreeRewrite<'_> {
-    /// Builds the records of every directory and reserves new sectors for those that must move.
+    /// Builds the records of every directory and reserves new sectors for the directories that must move.
     fn assign_sectors(&self, placement: &mut Placement) -> Result<Vec<NewDirectory>> {
         let mut directories = Vec::new();
         for (id, entry) in self.tree.directories() {
@@ -91,7 +91,8 @@ impl TreeRewrite<'_> {
         Ok(directories)
     }
 
-    /// Returns the records of a directory: those that stay, with the new sectors of files, and those of new files.
+    /// Returns the records of a directory in the new image: remaining records, with the new sectors of files, and the
+    /// records of new files.
     fn new_records(&self, id: EntryId, entry: &TreeEntry, placement: &Placement) -> Result<Vec<RawRecord>> {
         let mut records = Vec::new();
         let own_records = entry.directory.iter().flat_map(|directory| &directory.self_and_parent);
@@ -111,7 +112,7 @@ impl TreeRewrite<'_> {
         Ok(records)
     }
 
-    /// Returns the new location of an entry's data.
+    /// Returns the location of an entry's data in the new image.
     fn location(&self, placement: &Placement, id: EntryId, entry: &TreeEntry) -> Result<DataLocation> {
         if entry.kind != EntryKind::File {
             return Ok(DataLocation::Unchanged);
@@ -126,11 +127,12 @@ impl TreeRewrite<'_> {
         if let Some(sector) = placement.moved_extents.get(&entry.extent) {
             return Ok(DataLocation::At(*sector, entry.record.data_len));
         }
-        // Mastering tools give an empty file the sector of the next file. Keep it inside the volume.
+        // Mastering tools assign the sector of the next file to an empty file. The sector must stay inside the volume.
         if entry.extent.is_empty() && u64::from(entry.record.sector.0) >= placement.data_end {
             return Ok(DataLocation::At(to_sector(placement.kept_end / SECTOR_SIZE)?, 0));
         }
-        // The other tree may spell the name differently, or not contain the file.
+        // The two trees have different names for the file, or only one of them contains it. The new location is
+        // unknown.
         if !entry.extent.is_empty() && entry.extent.end() > placement.kept_end {
             let what = "record of a file that moves";
             let expected = "a file that both trees have, under the same name";
@@ -140,7 +142,7 @@ impl TreeRewrite<'_> {
         Ok(DataLocation::Unchanged)
     }
 
-    /// Adds the records of the new files of a directory, in the order of their names.
+    /// Adds records for the new files in a directory, sorted by name.
     fn add_new_files(
         &self,
         directory: EntryId,
@@ -173,7 +175,7 @@ impl TreeRewrite<'_> {
         Ok(RawRecord { bytes: self.image.source().read_extent(extent)?, is_directory })
     }
 
-    /// Builds the record of a new file, with owner, mode and times of an existing file.
+    /// Builds the record of a new file. Owner, mode and times come from an existing file.
     fn new_record(
         &self,
         directory: EntryId,
@@ -196,15 +198,15 @@ impl TreeRewrite<'_> {
         Ok(record)
     }
 
-    /// Returns a file of the directory, or of another one if it has no files.
+    /// Returns a file of the directory, or a file of another directory if it has none.
     fn template_file(&self, directory: EntryId) -> Option<&TreeEntry> {
         let mut siblings = self.tree.children(directory).map(|(_, entry)| entry);
         let sibling = siblings.find(|entry| entry.kind == EntryKind::File);
         sibling.or_else(|| self.tree.files().map(|(_, file)| file).next())
     }
 
-    /// Returns the changes of all directories, of the path tables and of the volume descriptor.
-    fn patches(&self, directories: &[NewDirectory], kept: u64) -> Result<Vec<Patch>> {
+    /// Returns the patches of all directories, the path tables and the volume descriptor.
+    fn patches(&self, directories: &[NewDirectory], kept_end: u64) -> Result<Vec<Patch>> {
         let extents: BTreeMap<Sector, (Sector, u32)> =
             directories.iter().map(|it| (it.old_sector, (it.sector, it.len))).collect();
         let mut patches = Vec::new();
@@ -215,7 +217,7 @@ impl TreeRewrite<'_> {
                 continue;
             }
             patches.push(bytes_patch(directory.sector.offset(), bytes));
-            if directory.old.end() <= kept {
+            if directory.old.end() <= kept_end {
                 patches.push(zero_patch(directory.old));
             }
         }
@@ -233,14 +235,14 @@ impl TreeRewrite<'_> {
         Ok(patches)
     }
 
-    /// Returns the change of a directory that keeps its sectors, if its bytes differ.
+    /// Returns the patch of a directory that keeps its sectors, or `None` if its bytes do not change.
     fn changed_directory(&self, old: Extent, mut bytes: Vec<u8>) -> Result<Option<Patch>> {
         bytes.resize(usize::try_from(old.len()).or_internal("length of a directory", old.offset())?, 0);
         let before = self.image.source().read_extent(old)?;
         Ok((before != bytes).then(|| bytes_patch(old.offset(), bytes)))
     }
 
-    /// Returns the path tables with the new sectors of directories that move.
+    /// Returns the patches of path tables for directories that move.
     fn path_table_patches(&self, moved: &BTreeMap<Sector, Sector>) -> Result<Vec<Patch>> {
         let tables = self.descriptor.path_tables;
         if tables.len > MAX_PATH_TABLE_LEN {
@@ -292,7 +294,8 @@ impl NewDirectory {
     }
 }
 
-/// Returns the start of a record of `len` bytes after `end` bytes: the next sector if the record would cross it.
+/// Returns the start of a record of `len` bytes that follows `end` bytes. A record that would cross a sector boundary
+/// begins at the next sector.
 fn record_start(end: usize, len: usize) -> usize {
     if end % SECTOR_LEN + len > SECTOR_LEN { end.next_multiple_of(SECTOR_LEN) } else { end }
 }

@@ -1,17 +1,18 @@
-//! Sector numbers and patches of fields.
+//! Converts sector numbers to fields and creates patches.
 
 use crate::error::{Error, Result};
 use crate::extent::{Extent, Sector};
 use crate::plan::{Patch, Segment};
 
-/// Number of zero sectors after the last file, as in builders' images: some drives fail to read the end of a disc.
+/// Number of zero sectors after the last file, as in the images of builders. Some drives fail to read the end of a
+/// disc.
 pub(super) const PADDING_SECTORS: u64 = 150;
 
-/// Converts a sector number.
+/// Converts a sector number to the 32-bit type of ISO 9660.
 ///
 /// # Errors
 ///
-/// Returns an error if the format cannot store it: the edits make the image too large.
+/// Returns an error if the number exceeds 32 bits, because the edits make the image too large.
 pub(super) fn to_sector(number: u64) -> Result<Sector> {
     u32::try_from(number).map(Sector).map_err(|_| {
         let (value, reason) = (format!("{number} sectors"), "ISO 9660 stores at most 4294967295");

@@ -1,9 +1,10 @@
-//! Re-layout: drops, adds and replaces files of a base image without mastering it again.
+//! Re-layout: drops, adds and replaces files of a base image without mastering the image again.
 //!
-//! A re-layout emits metadata only: directory records of both trees, volume sizes, boot catalogue and boot info table,
-//! partition tables, and the headers of old images. Every unchanged file is a reference into the base image. Everything
-//! before the first file that is dropped or replaced keeps its offset. Later files move up in their order. New and
-//! replaced files come last, so that all images of one base begin with the same bytes.
+//! A re-layout produces only new metadata: the directory records of both trees, volume sizes, the boot catalogue and
+//! boot info table, partition tables, and the headers of old images. An unchanged file is a reference into the base
+//! image. All bytes before the first dropped or replaced file keep their offsets. Later files move to lower offsets and
+//! keep their order. New and replaced files come last, so that all artifacts of one base image begin with the same
+//! bytes.
 //!
 //! | structure | change |
 //! |---|---|
@@ -18,11 +19,12 @@
 //! | HFS+ and Apple partition map (ppc64le) | zeroed: their offsets are no longer correct |
 //! | UDF, which no builder of CoreOS images adds | such images are rejected |
 //!
-//! If a structure points at bytes that move, it must point at the start of a file. Otherwise the image is rejected,
-//! because its new target is unknown. A structure that points at bytes that stay is kept unchanged, valid or not.
+//! If a structure refers to bytes that move, it must refer to the start of a file. Otherwise the image is rejected,
+//! because the new target is unknown. A structure that refers to bytes that do not move is kept unchanged, even if it
+//! is not valid.
 //!
-//! An image for ppc64le keeps what POWER firmware starts: the ISO 9660 tree with `ppc/bootinfo.txt` and `boot/grub`,
-//! and the protective MBR. It loses HFS+ and the Apple partition map.
+//! A ppc64le image keeps what POWER firmware boots from: the ISO 9660 tree with `ppc/bootinfo.txt` and `boot/grub`, and
+//! the protective MBR. It loses HFS+ and the Apple partition map.
 
 mod boot_config;
 mod boot_images;
@@ -53,9 +55,9 @@ impl BaseImage {
     ///
     /// # Errors
     ///
-    /// Returns an error if a path (or the directory of a new file) does not exist, a name cannot be stored, the image
-    /// exceeds its 32-bit fields, a file that firmware starts is dropped, or the image's structures contradict each
-    /// other or are in an order that a re-layout cannot keep.
+    /// Returns an error if a path or the directory of a new file does not exist, if a name cannot be stored, if the
+    /// image exceeds 32-bit fields, if the operations drop a file that firmware boots, or if the structures of the
+    /// image contradict each other or are in an order that a re-layout does not support.
     pub fn relayout(&self, operations: &FileOperations) -> Result<Plan> {
         let reason = "files were changed";
         plan_changes(self, &RelayoutChanges { files: operations.clone(), kargs: None, reason })

@@ -1,4 +1,4 @@
-//! Re-layout for edits that do not fit into the embed areas: turns them into changes of files.
+//! Re-layout for edits that do not fit into the embed areas: converts the edits to file operations.
 
 use bytes::Bytes;
 
@@ -17,18 +17,18 @@ use crate::miniso;
 use crate::plan::{Plan, Segment};
 use crate::pxe::ROOTFS_PATH;
 
-/// Length of the smallest grown Ignition area: the length that builders choose.
+/// Minimum length of a grown Ignition area: the length that builders choose.
 const MIN_GROWN_AREA_LEN: u64 = 256 << 10;
-/// Offset of the initrd's length in the boot image for s390x.
+/// Offset of the initrd's length in an s390x boot image.
 const INITRD_LEN_AT: u64 = 66_576;
 
-/// Plans a re-layout of the image with `edits`.
+/// Plans a re-layout of the image that contains the `edits`.
 pub(crate) fn plan_relayout(image: &BaseImage, edits: &Edits, reason: &'static str) -> Result<Plan> {
     let mut changes = RelayoutChanges { files: FileOperations::new(), kargs: None, reason };
     let mut archive = edits.archive.clone().map(|archive| vec![archive]);
     let mut images = edits.images.clone();
     if image.architecture() == Some(Architecture::S390x) && !images.is_empty() {
-        // s390x loads exactly one initrd, so there the images follow the archive in the Ignition area.
+        // s390x loads exactly one initrd, so the additional images follow the archive in the Ignition area.
         let mut parts = archive.map_or_else(|| Ok(vec![current_archive(image)?]), Ok)?;
         parts.extend(std::mem::take(&mut images).into_values());
         archive = Some(parts);
@@ -48,7 +48,7 @@ pub(crate) fn plan_relayout(image: &BaseImage, edits: &Edits, reason: &'static s
     if let Some(archive) = archive {
         change_archive(image, &mut changes, archive)?;
     }
-    // The offsets in the description of the minimal ISO are no longer correct.
+    // The re-layout invalidates the offsets in the description of the minimal ISO.
     if !changes.files.is_empty() && image.volume().file(miniso::MINISO_PATH).is_some() {
         changes.files.drop_file(miniso::MINISO_PATH);
     }
@@ -63,7 +63,7 @@ fn current_archive(image: &BaseImage) -> Result<Bytes> {
     Ok(PackedArchive::from_encoded(bytes.into()).as_bytes().clone())
 }
 
-/// Checks a name that goes into the configs of boot loaders, where blanks, commas and quotes would end it.
+/// Rejects names with blanks, commas or quotes, which would end the name in the configs of boot loaders.
 fn check_initrd_name(image: &BaseImage, name: &str) -> Result<()> {
     let refused =
         |reason| Err(Error::InvalidEdit { what: "name of an initrd image", value: name.to_owned(), reason });
@@ -77,7 +77,7 @@ fn check_initrd_name(image: &BaseImage, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Puts an archive into the Ignition area, which grows if necessary.
+/// Replaces the archive in the Ignition area, which grows if necessary.
 fn change_archive(image: &BaseImage, changes: &mut RelayoutChanges, parts: Vec<Bytes>) -> Result<()> {
     let area = image.require_ignition_area()?;
     let Some((path, offset)) = image.locate_in_file(area.extent) else {
@@ -102,8 +102,8 @@ fn change_archive(image: &BaseImage, changes: &mut RelayoutChanges, parts: Vec<B
     grow_boot_image(image, changes, (&path, file), area, archive)
 }
 
-/// Grows the Ignition area of an s390x image: the end of the initrd in the boot image, which states the initrd's
-/// length.
+/// Grows the Ignition area of an s390x image. The area is the end of the initrd in the boot image, and the boot image
+/// contains the length of the initrd.
 fn grow_boot_image(
     image: &BaseImage,
     changes: &mut RelayoutChanges,
@@ -124,10 +124,10 @@ fn grow_boot_image(
     Ok(())
 }
 
-/// Reads the length of the initrd that an s390x boot image states.
+/// Reads the length of the initrd that an s390x boot image contains.
 fn stated_initrd_len(image: &BaseImage, (path, file): (&str, Extent), area: IgnitionArea) -> Result<u64> {
-    let malformed = |expected: &str, found: String| {
-        image.source().malformed(area.extent.offset(), "Ignition area that has to grow", expected, found)
+    let malformed = |expected: &str, actual: String| {
+        image.source().malformed(area.extent.offset(), "Ignition area that has to grow", expected, actual)
     };
     if area.extent.end() != file.end() {
         return Err(malformed("the end of its file", format!("the middle of {path}")));
@@ -144,7 +144,8 @@ fn stated_initrd_len(image: &BaseImage, (path, file): (&str, Extent), area: Igni
     stated.ok_or_else(|| malformed(expected, format!("none in {path}")))
 }
 
-/// Returns the length of a grown area: a power of two, so that archives of similar length result in the same layout.
+/// Returns the length of a grown area. It is a power of two, so that archives of similar lengths result in the same
+/// layout.
 fn grown_area_len(len: u64) -> u64 {
     len.next_power_of_two().max(MIN_GROWN_AREA_LEN)
 }

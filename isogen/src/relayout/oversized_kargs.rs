@@ -1,6 +1,7 @@
-//! Kernel arguments in a re-layout: areas that become longer, and initrd images that boot loaders load in addition.
+//! Changes the kernel arguments in a re-layout: makes the areas longer, and adds initrd images to the boot loaders'
+//! configs.
 //!
-//! Both change the configs of the boot loaders, and then `kargs.json` and the area of the default arguments too.
+//! Both changes also affect `kargs.json` and the area of the default arguments.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +18,16 @@ use crate::kargs::{KargsArea, KargsAreas};
 use crate::minimal_iso::remove_liveiso_label;
 use crate::plan::{Patch, Segment};
 
-/// Length of the longest area that tools accept.
+/// Maximum length of an area that other tools accept.
 const MAX_AREA_LEN: usize = 2048;
-/// Length of the longest command line that reaches the kernel complete: the kernel accepts 2047 bytes, and isolinux
-/// cuts off the last one. If a line is longer, GRUB drops its last arguments, and isolinux does not boot.
+/// Maximum length of a command line that reaches the kernel completely: the kernel accepts 2047 bytes, and isolinux
+/// removes the last one. If the line is longer, GRUB drops the last arguments, and isolinux does not boot.
 const MAX_COMMAND_LINE_LEN: usize = 2046;
-/// Length of the longest boot loader config that is read. Published images have 3 KiB.
+/// Maximum length of a boot loader config. Published configs are about 3 KiB long.
 const MAX_CONFIG_LEN: u64 = 1 << 20;
 
-/// Adds the changes of kernel arguments that `edits` need. `initrds` are paths of initrd images that boot loaders load
-/// in addition.
+/// Adds the kernel-argument changes for `edits`. `initrds` are the paths of additional initrd images that boot loaders
+/// load.
 pub(super) fn add_kargs_changes(
     image: &BaseImage,
     edits: &Edits,
@@ -73,20 +74,21 @@ impl KargsRewrite<'_> {
         }
     }
 
-    /// Returns the new length of each area: the old one if `kargs` fits, else the longest one.
+    /// Returns the new length of each area: the old length if `kargs` fits, otherwise the maximum length.
     fn new_len(&self, kargs: &str) -> Result<usize> {
         let areas = self.areas.areas();
         let old = usize::try_from(self.areas.area_len()).or_internal("length of the kargs areas", 0)?;
         if areas.iter().any(|area| area.end() != '\n') {
-            // s390x: the area is a field of the boot image and cannot grow.
+            // On s390x, the area is a field of the boot image and cannot grow.
             return Ok(old);
         }
         let longest = self.longest_len()?;
-        let kept = old.min(longest);
-        Ok(if kargs.len() < kept { kept } else { longest })
+        let current = old.min(longest);
+        Ok(if kargs.len() < current { current } else { longest })
     }
 
-    /// Returns the length of the longest area that every boot loader passes on complete, after its own arguments.
+    /// Returns the maximum length of an area whose arguments reach the kernel completely after the arguments that the
+    /// boot loaders add.
     fn longest_len(&self) -> Result<usize> {
         let mut longest = MAX_AREA_LEN;
         for area in self.areas.areas() {
@@ -95,14 +97,14 @@ impl KargsRewrite<'_> {
             for initrd in self.initrds {
                 config.add_initrd(initrd);
             }
-            // No room is left if the boot loader's own arguments are too long.
+            // The room is 0 if the boot loader's own arguments are too long.
             let room = MAX_COMMAND_LINE_LEN.saturating_sub(config.len_before_arguments());
             longest = longest.min(room + area.end().len_utf8());
         }
         Ok(longest)
     }
 
-    /// Writes `kargs` into areas of `len` bytes. Returns the offset of each area in its file, by path.
+    /// Writes `kargs` into areas of `len` bytes. Returns the offset of each area in its file, by the path of the file.
     fn write_areas(&mut self, kargs: &str, len: usize) -> Result<BTreeMap<String, u64>> {
         let mut offsets = BTreeMap::new();
         for area in self.areas.areas() {
@@ -115,7 +117,8 @@ impl KargsRewrite<'_> {
         Ok(offsets)
     }
 
-    /// Replaces an area in its file and adds the initrds. Returns the path of the file and the area's offset in it.
+    /// Replaces an area in its file and adds the initrds. Returns the path of the file and the new offset of the area
+    /// in it.
     fn write_area(&mut self, area: &KargsArea, filled: Bytes) -> Result<(String, u64)> {
         let (path, offset) = self.locate(area)?;
         if self.initrds.is_empty() && filled.len() == area.contents.len() {
@@ -126,8 +129,8 @@ impl KargsRewrite<'_> {
         let mut config = self.boot_config(area, &path, offset)?;
         for initrd in self.initrds {
             if !config.add_initrd(initrd) {
-                let found = format!("none in {path}");
-                return Err(self.malformed(area, "config of a boot loader", "a list of initrds", &found));
+                let actual = format!("none in {path}");
+                return Err(self.malformed(area, "config of a boot loader", "a list of initrds", &actual));
             }
         }
         config.set_area(&filled);
@@ -136,21 +139,21 @@ impl KargsRewrite<'_> {
         Ok((path, offset))
     }
 
-    /// Returns the path of the file that contains an area, and the area's offset in it.
+    /// Returns the path of the file that contains an area, and the offset of the area in it.
     fn locate(&self, area: &KargsArea) -> Result<(String, u64)> {
         let located = self.image.locate_in_file(area.extent);
         located.ok_or_else(|| self.malformed(area, "kargs area", "a config file that contains it", "none"))
     }
 
-    /// Reads the config that contains an area, with the changes that it has so far.
+    /// Returns the config that contains an area, after the changes so far.
     fn boot_config(&self, area: &KargsArea, path: &str, offset: u64) -> Result<BootConfig> {
         let text = self.changes.current_file(self.image, path)?.read_all(MAX_CONFIG_LEN)?;
         let config = Extent::new(offset, area.extent.len()).and_then(|area| BootConfig::new(&text, area));
-        let found = format!("beyond {path}");
-        config.ok_or_else(|| self.malformed(area, "kargs area", "one within its file", &found))
+        let actual = format!("beyond {path}");
+        config.ok_or_else(|| self.malformed(area, "kargs area", "one within its file", &actual))
     }
 
-    /// Rewrites `kargs.json` if the image has one.
+    /// Updates `kargs.json` if the image has one.
     fn write_description(&mut self, default: Option<&str>, layout: &KargsLayout) -> Result<()> {
         let image = self.image;
         let Some(mut description) = KargsDescription::read(image.described())? else {
@@ -171,14 +174,14 @@ impl KargsRewrite<'_> {
         Ok(())
     }
 
-    /// Rewrites the default arguments that the header of an old image names. They have a separate area, as long as the
-    /// others.
+    /// Updates the area of the default arguments in an old image with a header. It has the same length as the other
+    /// areas.
     fn write_default(&mut self, default: Option<&str>, len: usize) -> Result<()> {
         let image = self.image;
         let Some(header) = &image.headers().kargs else { return Ok(()) };
         let missing = || {
-            let found = format!("none at byte {}", header.default_offset);
-            image.source().malformed(0, "area of the default kernel arguments", "a file", found)
+            let actual = format!("none at byte {}", header.default_offset);
+            image.source().malformed(0, "area of the default kernel arguments", "a file", actual)
         };
         let extent = Extent::new(header.default_offset, header.area_len).ok_or_else(missing)?;
         let (path, offset) = image.locate_in_file(extent).ok_or_else(missing)?;
@@ -194,7 +197,7 @@ impl KargsRewrite<'_> {
         Ok(())
     }
 
-    fn malformed(&self, area: &KargsArea, what: &'static str, expected: &str, found: &str) -> Error {
-        self.image.source().malformed(area.extent.offset(), what, expected, found)
+    fn malformed(&self, area: &KargsArea, what: &'static str, expected: &str, actual: &str) -> Error {
+        self.image.source().malformed(area.extent.offset(), what, expected, actual)
     }
 }

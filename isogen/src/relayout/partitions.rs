@@ -1,7 +1,7 @@
-//! The partition tables of the new image: MBR, GPT and the backup GPT at the end. An Apple partition map is removed.
+//! Updates the partition tables: the MBR, the GPT, and the backup GPT at the end. Removes an Apple partition map.
 //!
-//! Each table has one partition for the whole image. Another partition may be that of a boot image; it moves with the
-//! boot image.
+//! Each table has one partition for the whole image. Another partition may contain a boot image; it moves with the boot
+//! image.
 
 use super::boot_images::BootImageChanges;
 use super::fields::bytes_patch;
@@ -15,23 +15,25 @@ use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::partitions::{DISK_SECTOR_SIZE, Gpt, GptPartition, Mbr, crc32, gpt_header_crc};
 use crate::plan::Patch;
 
-/// The unit to which isohybrid rounds up an image: a cylinder of 64 heads with 32 sectors of 512 bytes.
+/// isohybrid rounds the length of an image up to a multiple of this: a cylinder of 64 heads with 32 sectors of 512
+/// bytes.
 pub(super) const CYLINDER: u64 = 1 << 20;
-/// Length of a backup GPT: table and header at the end of a disk.
+/// Length of a backup GPT, which is the table and the header at the end of a disk.
 pub(super) const BACKUP_GPT_LEN: u64 = 16_896;
-/// Offsets and lengths of the GPT header and table, as isohybrid writes them.
+/// Offsets and lengths of the GPT header and table, in the layout of isohybrid.
 const GPT_HEADER_AT: usize = 512;
 const GPT_HEADER_LEN: u32 = 92;
 const GPT_TABLE_AT: usize = 1024;
 const GPT_TABLE_LEN: usize = 16_384;
 const GPT_ENTRIES: u32 = 128;
 const GPT_ENTRY_LEN: u8 = 128;
-/// Offsets in the MBR: its table, and the sector of isolinux for the boot code. Entries have `MBR_ENTRY_LEN` bytes.
+/// Offsets in the MBR of the partition table and of the sector of isolinux for the boot code. An entry of the table is
+/// `MBR_ENTRY_LEN` bytes long.
 const MBR_TABLE_AT: usize = 446;
 const MBR_ENTRY_LEN: usize = 16;
 const MBR_BOOT_SECTOR_AT: usize = 432;
 
-/// The partition tables that are changed, and the values against which partitions are checked.
+/// The partition tables to change, and the values for checking and updating partitions.
 struct TableChange<'a> {
     image: &'a BaseImage,
     boot: &'a BootImageChanges,
@@ -40,16 +42,16 @@ struct TableChange<'a> {
     len: u64,
     /// Number of disk sectors of the base image, rounded up.
     disk_sectors: u64,
-    /// Number of disk sectors of the base image's volume.
+    /// Number of disk sectors of the volume in the base image.
     old_volume: u64,
     /// Number of disk sectors of the new volume.
     new_volume: u64,
-    /// Number of disk sectors that keep their position.
+    /// Number of disk sectors that do not move.
     kept: u64,
 }
 
-/// Changes the tables in the system area for a new image of `len` bytes. Returns the backup GPT for the end of the
-/// image.
+/// Changes the tables in the system area for a new image of `len` bytes. Returns the patch with the backup GPT at the
+/// end of the image.
 pub(super) fn change_tables(
     image: &BaseImage,
     placement: &Placement,
@@ -85,7 +87,7 @@ impl TableChange<'_> {
             let range = (u64::from(partition.start), u64::from(partition.count));
             if partition.number == 1 {
                 self.check_covers_image(at, "MBR partition 1", range)?;
-                // The MBR of a larger disk states the largest number (UEFI 2.10, 5.2.3).
+                // If the disk is too large for the field, the field has the maximum number (UEFI 2.10, 5.2.3).
                 let disk_sectors = u32::try_from(self.len / DISK_SECTOR_SIZE).unwrap_or(u32::MAX);
                 let count = disk_sectors.checked_sub(partition.start);
                 let count = count.or_internal("image that ends before its partition", at as u64)?;
@@ -109,12 +111,12 @@ impl TableChange<'_> {
         Ok(())
     }
 
-    /// Changes the GPT and returns the backup GPT: the table, then the header with both offsets swapped.
+    /// Changes the GPT. Returns the backup GPT: the table, then the header with both header positions swapped.
     fn change_gpt(&mut self, gpt: &Gpt) -> Result<Patch> {
         check_gpt(self.image, gpt)?;
         let last = self.len / DISK_SECTOR_SIZE - 1;
         self.area.set(GPT_HEADER_AT + 32, &last.to_le_bytes())?;
-        // The table takes 32 sectors, the header one.
+        // The table is 32 sectors long, and the header one sector.
         self.area.set(GPT_HEADER_AT + 48, &(last - 33).to_le_bytes())?;
         for partition in &gpt.partitions {
             let at = GPT_TABLE_AT + usize::from(GPT_ENTRY_LEN) * (partition.number - 1);
@@ -138,10 +140,10 @@ impl TableChange<'_> {
         Ok(bytes_patch(self.len - BACKUP_GPT_LEN, [table, &with_header_crc(header)?].concat()))
     }
 
-    /// Checks that a partition covers the whole image: at least its volume, at most the file.
+    /// Checks that a partition covers the whole image: at least the volume, at most the file.
     fn check_covers_image(&self, at: usize, what: &'static str, (first, count): (u64, u64)) -> Result<()> {
         let end = first.saturating_add(count);
-        // The partition of a protective MBR does not include the MBR.
+        // The partition of a protective MBR begins after the MBR.
         if first <= 1 && (self.old_volume..=self.disk_sectors).contains(&end) {
             return Ok(());
         }
@@ -149,7 +151,7 @@ impl TableChange<'_> {
         Err(self.image.source().malformed(at as u64, what, expected, format!("{first} to {end}")))
     }
 
-    /// Returns the new first disk sector and count of a partition, if they change.
+    /// Returns the new first disk sector and count of a partition, or `None` if it does not move.
     fn moved_range(
         &self,
         at: usize,
@@ -172,11 +174,11 @@ impl TableChange<'_> {
     }
 }
 
-/// Encodes a disk sector or a number of them for an MBR.
+/// Encodes a disk sector number or a count for an MBR.
 ///
 /// # Errors
 ///
-/// Returns an error if the field cannot store it: the edits move a boot image beyond 2 TiB.
+/// Returns an error if the number exceeds 32 bits, because the edits move a boot image beyond 2 TiB.
 fn encode_mbr_number(number: u64) -> Result<[u8; 4]> {
     u32::try_from(number).map(u32::to_le_bytes).map_err(|_| {
         let (value, reason) = (number.to_string(), "an MBR stores at most 4294967295");
@@ -187,13 +189,13 @@ fn encode_mbr_number(number: u64) -> Result<[u8; 4]> {
 fn gpt_range(image: &BaseImage, at: usize, partition: &GptPartition) -> Result<(u64, u64)> {
     let count = partition.last.checked_sub(partition.first).and_then(|count| count.checked_add(1));
     let backwards = || {
-        let found = format!("{} to {}", partition.first, partition.last);
-        image.source().malformed(at as u64, "GPT partition", "a last sector after the first", found)
+        let actual = format!("{} to {}", partition.first, partition.last);
+        image.source().malformed(at as u64, "GPT partition", "a last sector after the first", actual)
     };
     Ok((partition.first, count.ok_or_else(backwards)?))
 }
 
-/// Checks that a GPT is like those of isohybrid: its offsets, its sizes, and two partitions.
+/// Checks that a GPT has the layout of isohybrid: its offsets, its sizes, and two partitions.
 fn check_gpt(image: &BaseImage, gpt: &Gpt) -> Result<()> {
     let header = image.source().read_extent(Extent::at_sector(Sector(0), 2048))?;
     let header = slice_at(&header, GPT_HEADER_AT, 512)?;
@@ -206,16 +208,16 @@ fn check_gpt(image: &BaseImage, gpt: &Gpt) -> Result<()> {
     if gpt.header_crc_ok && gpt.table_crc_ok && usual && numbers == [1, 2] {
         return Ok(());
     }
-    let found = format!(
+    let actual = format!(
         "a header of {} bytes for sector {}, a table of {} entries of {} bytes at sector {} with partitions \
          {numbers:?}, checksums right: {} and {}",
         sizes[0], gpt.current, sizes[1], sizes[2], gpt.table, gpt.header_crc_ok, gpt.table_crc_ok
     );
     let expected = "a valid GPT with two partitions, as written by isohybrid";
-    Err(image.source().malformed(gpt.position, "GPT", expected, found))
+    Err(image.source().malformed(gpt.position, "GPT", expected, actual))
 }
 
-/// Clears the driver descriptor and the entries of the Apple partition map.
+/// Zeroes the driver descriptor and the entries of the Apple partition map.
 fn clear_apple(area: &mut SystemArea) -> Result<()> {
     area.clear(0, 440)?;
     for at in (2048..16_384).step_by(2048) {
@@ -226,14 +228,14 @@ fn clear_apple(area: &mut SystemArea) -> Result<()> {
     Ok(())
 }
 
-/// Encodes the last cylinder for an MBR: head 63, sector 32, up to 1024 cylinders.
+/// Encodes the last disk sector of an image for an MBR: head 63, sector 32, and at most 1024 cylinders.
 fn last_chs_address(len: u64) -> [u8; 3] {
     let cylinder = (len / CYLINDER).clamp(1, 1024) - 1;
     let [low, high, ..] = cylinder.to_le_bytes();
     [63, 32 | (high & 3) << 6, low]
 }
 
-/// Encodes head, sector and cylinder of a disk sector, for 64 heads and 32 sectors, up to 1024 cylinders.
+/// Encodes head, sector and cylinder of a disk sector, for 64 heads and 32 sectors, at most 1024 cylinders.
 fn chs_address(disk_sector: u64) -> [u8; 3] {
     let cylinder = (disk_sector / 2048).min(1023);
     let [low, high, ..] = cylinder.to_le_bytes();
@@ -242,7 +244,7 @@ fn chs_address(disk_sector: u64) -> [u8; 3] {
     [head, sector | high << 6, low]
 }
 
-/// Returns a GPT header with its checksum.
+/// Returns a GPT header with a new checksum.
 fn with_header_crc(mut header: Vec<u8>) -> Result<Vec<u8>> {
     let crc = gpt_header_crc(slice_at(&header, 0, 92)?).or_internal("short GPT header", 0)?;
     put_slice(&mut header, 16, &crc.to_le_bytes())?;
@@ -255,7 +257,7 @@ mod tests {
 
     #[test]
     fn addresses_match_mastering_programs() {
-        // As libisofs and isohybrid write them for images of 796 sectors, of 1 MiB and of 700 MiB.
+        // Values that libisofs and isohybrid write for images of 796 sectors, of 1 MiB and of 700 MiB.
         assert_eq!(chs_address(795), [0x18, 0x1C, 0]);
         assert_eq!(chs_address((1 << 11) - 1), last_chs_address(1 << 20));
         assert_eq!(chs_address((700 << 11) - 1), last_chs_address(700 << 20));

@@ -1,4 +1,4 @@
-//! Assigns sectors to all files of the new layout.
+//! Assigns sectors to all files of the new image.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::plan::{Plan, Segment};
 use crate::volume::{DirectoryTree, EntryId, EntryKind};
 
-/// A new or replaced file and its extent in the new layout.
+/// A new or replaced file and its extent in the new image.
 #[derive(Debug)]
 pub(super) struct PlacedFile {
     pub(super) path: String,
@@ -21,20 +21,20 @@ pub(super) struct PlacedFile {
     pub(super) len: u32,
 }
 
-/// The sectors of all files in the new layout.
+/// The sectors of all files in the new image.
 #[derive(Debug, Default)]
 pub(super) struct Placement {
-    /// The end of the bytes that keep their offset.
+    /// End of the bytes that keep their offset.
     pub(super) kept_end: u64,
     /// The new sectors of base extents that move.
     pub(super) moved_extents: BTreeMap<Extent, Sector>,
-    /// Base extents whose files were all dropped or replaced.
+    /// Base extents of which all files were dropped or replaced.
     pub(super) removed_extents: BTreeSet<Extent>,
-    /// New and replaced files, in the order of their paths.
+    /// New and replaced files, sorted by path.
     pub(super) new_files: Vec<PlacedFile>,
     /// Paths of dropped files.
     pub(super) dropped_paths: BTreeSet<String>,
-    /// The first sector after the last file.
+    /// First sector after the last file.
     pub(super) data_end: u64,
 }
 
@@ -43,7 +43,7 @@ impl Placement {
     pub(super) fn new(image: &BaseImage, operations: &FileOperations) -> Result<Self> {
         let tree = image.volume().tree();
         let mut changed_entries = BTreeSet::new();
-        let mut named = BTreeSet::new();
+        let mut paths = BTreeSet::new();
         let mut placement = Self::default();
         for (path, contents) in &operations.files {
             let existing = find_file(tree, path)?;
@@ -52,7 +52,7 @@ impl Placement {
                 (None, Some(_)) => new_file_path(image, path)?,
                 (None, None) => return Err(image.source().not_found(path)),
             };
-            if !named.insert(name.clone()) {
+            if !paths.insert(name.clone()) {
                 return Err(invalid_file(path, "another operation names the same file"));
             }
             changed_entries.extend(existing);
@@ -76,22 +76,22 @@ impl Placement {
         let too_long = "a file in an ISO image must be smaller than 4 GiB";
         let len =
             u32::try_from(len).map_err(|_| invalid_file(&format!("{path} of {len} bytes"), too_long))?;
-        // `place_new` assigns the sector.
+        // `place_new` assigns the sector later.
         self.new_files.push(PlacedFile { path, contents: contents.clone(), sector: Sector(0), len });
         Ok(())
     }
 
-    /// Moves files up, in their order, to close the gaps of dropped and replaced files.
+    /// Moves files to lower offsets, in their order, to close the gaps of dropped and replaced files.
     fn close_gaps(&mut self, image: &BaseImage, changed_entries: &BTreeSet<EntryId>) -> Result<()> {
         let files = image.volume().files_by_extent();
-        // Hard links share an extent, which is gone if all of its names are.
+        // Hard links share an extent. The extent is removed if all of its names are.
         let is_gone = |names: &[EntryId]| names.iter().all(|id| changed_entries.contains(id));
         self.removed_extents =
             files.iter().filter(|(_, names)| is_gone(names)).map(|(extent, _)| *extent).collect();
         let first_gap = self.removed_extents.first().map(|extent| extent.offset());
         let metadata_end = check_metadata_stays(image, first_gap)?;
         let end = files.keys().map(|extent| extent.end()).fold(metadata_end, u64::max);
-        // Without a gap, everything keeps its offset.
+        // Without a gap, all bytes keep their offset.
         self.kept_end = first_gap.unwrap_or(end.next_multiple_of(SECTOR_SIZE));
         self.data_end = self.kept_end / SECTOR_SIZE;
         let moves = |it: &Extent| it.end() > self.kept_end && !self.removed_extents.contains(it);
@@ -104,7 +104,7 @@ impl Placement {
         Ok(())
     }
 
-    /// Places new and replaced files after all others.
+    /// Assigns sectors after all other files to new and replaced files.
     fn place_new(&mut self) -> Result<()> {
         let mut new = std::mem::take(&mut self.new_files);
         new.sort_by(|one, other| one.path.cmp(&other.path));
@@ -115,7 +115,7 @@ impl Placement {
         Ok(())
     }
 
-    /// Reserves sectors after those that are already assigned.
+    /// Reserves `count` sectors after the sectors assigned so far.
     pub(super) fn reserve_sectors(&mut self, count: u64) -> Result<Sector> {
         let first = to_sector(self.data_end)?;
         self.data_end += count;
@@ -123,22 +123,22 @@ impl Placement {
         Ok(first)
     }
 
-    /// Returns the new offset of a base extent if the file that contains it moves.
+    /// Returns the new offset of a base extent, or `None` if the file that contains it does not move.
     pub(super) fn moved_offset(&self, extent: Extent) -> Option<u64> {
         let (old, new) = self.moved_extents.iter().find(|(old, _)| old.contains(extent))?;
         Some(new.offset() + (extent.offset() - old.offset()))
     }
 
-    /// Returns the new or replaced file at a path.
+    /// Returns the new or replaced file at a path, or `None` if the path has no such file.
     pub(super) fn new_file(&self, path: &str) -> Option<&PlacedFile> {
         let index = self.new_files.binary_search_by(|file| file.path.as_str().cmp(path)).ok()?;
         self.new_files.get(index)
     }
 
-    /// Plans the new layout with the old metadata.
+    /// Plans the new image with the metadata of the base image.
     pub(super) fn plan(&self, image: &BaseImage) -> Result<Plan> {
         let mut layout = LayoutBuilder::default();
-        // The last sector of an image that ends with a file may be incomplete.
+        // The last sector may be incomplete if the image ends with a file.
         layout.push(0, [Segment::Base(Extent::from_start(self.kept_end.min(image.source().len())))])?;
         layout.fill_to(self.kept_end)?;
         let mut moved: Vec<_> = self.moved_extents.iter().collect();
@@ -159,7 +159,7 @@ impl Placement {
     }
 }
 
-/// Segments at assigned offsets, with zeros between them.
+/// A list of segments at assigned offsets, with zeros between them.
 #[derive(Debug, Default)]
 struct LayoutBuilder {
     segments: Vec<Segment>,
@@ -187,14 +187,14 @@ impl LayoutBuilder {
     }
 }
 
-/// Returns an error if files that move share bytes with each other or with bytes that stay.
-fn check_no_overlap(image: &BaseImage, moving: &[Extent], kept: u64) -> Result<()> {
+/// Returns an error if files that move overlap each other or bytes that do not move.
+fn check_no_overlap(image: &BaseImage, moving: &[Extent], kept_end: u64) -> Result<()> {
     let mut last = Extent::at_sector(Sector(0), 0);
     for extent in moving {
-        if extent.overlaps(last) || extent.offset() < kept {
+        if extent.overlaps(last) || extent.offset() < kept_end {
             let (what, expected) = ("file that has to move", "a file that overlaps no other");
-            let found = format!("{extent}, which overlaps the file at {last}");
-            return Err(image.source().malformed(extent.offset(), what, expected, found));
+            let actual = format!("{extent}, which overlaps the file at {last}");
+            return Err(image.source().malformed(extent.offset(), what, expected, actual));
         }
         last = *extent;
     }
@@ -205,27 +205,28 @@ fn invalid_file(path: &str, reason: &'static str) -> Error {
     Error::InvalidEdit { what: "file", value: path.to_owned(), reason }
 }
 
-/// Returns the entry at a path, by its Rock Ridge or Joliet name or its whole ISO name, case-insensitively.
-/// (`DirectoryTree::find_id` alone is too lenient: it finds other names with the same first eight characters.)
+/// Returns the entry at a path. The path consists of Rock Ridge or Joliet names or complete ISO 9660 names; case is
+/// ignored. (`DirectoryTree::find_id` alone is too lenient: it also finds other names with the same first eight
+/// characters.)
 pub(super) fn find_exact(tree: &DirectoryTree, path: &str) -> Option<EntryId> {
     let parts = path.split('/').filter(|part| !part.is_empty() && *part != ".");
-    let wanted = parts.collect::<Vec<_>>().join("/");
-    let id = tree.find_id(&wanted)?;
-    let spelt = |found: String| found.eq_ignore_ascii_case(&wanted);
-    (spelt(tree.path(id)) || spelt(tree.iso_path(id))).then_some(id)
+    let path_text = parts.collect::<Vec<_>>().join("/");
+    let id = tree.find_id(&path_text)?;
+    let is_same = |spelling: String| spelling.eq_ignore_ascii_case(&path_text);
+    (is_same(tree.path(id)) || is_same(tree.iso_path(id))).then_some(id)
 }
 
-/// Returns the file at a path, `None` if the path does not exist.
+/// Returns the file at a path, or `None` if the path does not exist.
 fn find_file(tree: &DirectoryTree, path: &str) -> Result<Option<EntryId>> {
-    let found = find_exact(tree, path);
-    match found.and_then(|id| tree.entry(id)).map(|entry| entry.kind) {
-        None | Some(EntryKind::File) => Ok(found),
+    let id = find_exact(tree, path);
+    match id.and_then(|id| tree.entry(id)).map(|entry| entry.kind) {
+        None | Some(EntryKind::File) => Ok(id),
         Some(EntryKind::Directory) => Err(invalid_file(path, "it is a directory")),
         Some(EntryKind::Special) => Err(invalid_file(path, "it is not a regular file")),
     }
 }
 
-/// Returns the path of a new file as the trees will spell it.
+/// Returns the path of a new file, in which the parent directories have the spelling of the tree.
 fn new_file_path(image: &BaseImage, path: &str) -> Result<String> {
     /// Characters that Joliet reserves.
     const RESERVED: [char; 5] = ['*', ':', ';', '?', '\\'];
@@ -239,8 +240,8 @@ fn new_file_path(image: &BaseImage, path: &str) -> Result<String> {
         return Err(invalid_file(path, "a name must not contain control characters or any of * : ; ? \\"));
     }
     let is_directory = |id: &EntryId| tree.entry(*id).is_some_and(|entry| entry.kind == EntryKind::Directory);
-    let found = find_exact(tree, parent).filter(is_directory);
-    let parent = found.ok_or_else(|| image.source().not_found(parent))?;
+    let id = find_exact(tree, parent).filter(is_directory);
+    let parent = id.ok_or_else(|| image.source().not_found(parent))?;
     match tree.path(parent) {
         root if root.is_empty() => Ok(name.to_owned()),
         parent => Ok(format!("{parent}/{name}")),
@@ -251,8 +252,8 @@ fn new_file_path(image: &BaseImage, path: &str) -> Result<String> {
 ///
 /// # Errors
 ///
-/// Returns an error if one of them is after the first gap. Directories may be: an earlier re-layout may have put them
-/// there, and they move.
+/// Returns an error if a structure other than a directory is after the first gap. An earlier re-layout may have put
+/// directories there; they move, so they are allowed.
 fn check_metadata_stays(image: &BaseImage, first_gap: Option<u64>) -> Result<u64> {
     let volume = image.volume();
     check_no_udf(image)?;
@@ -269,7 +270,7 @@ fn check_metadata_stays(image: &BaseImage, first_gap: Option<u64>) -> Result<u64
     if let Some((extent, what)) =
         structures.iter().find(|(it, _)| first_gap.is_some_and(|gap| it.end() > gap))
     {
-        let expected = "a position before the first file that is removed";
+        let expected = "a position before the first removed file";
         return Err(image.source().malformed(extent.offset(), what, expected, extent));
     }
     let directories = volume.trees().flat_map(|(_, tree)| tree.directories());
@@ -277,12 +278,12 @@ fn check_metadata_stays(image: &BaseImage, first_gap: Option<u64>) -> Result<u64
     Ok(ends.map(Extent::end).fold(0, u64::max))
 }
 
-/// Rejects UDF. Linux prefers its tree, which would still refer to the old sectors. UDF descriptors directly follow
-/// those of ISO 9660.
+/// Rejects images with UDF. Linux prefers the UDF tree, which would still refer to the old sectors. UDF descriptors
+/// directly follow the ISO 9660 descriptors.
 fn check_no_udf(image: &BaseImage) -> Result<()> {
     let start = Extent::at_sector(image.volume().descriptors_end(), 6);
     if start.end() <= image.source().len() && image.source().read_extent(start)?.ends_with(b"BEA01") {
-        let expected = "only those of ISO 9660";
+        let expected = "only ISO 9660 descriptors";
         return Err(image.source().malformed(start.offset(), "volume descriptors", expected, "UDF"));
     }
     Ok(())

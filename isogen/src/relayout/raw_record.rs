@@ -1,4 +1,4 @@
-//! Directory records in their encoded form, and records of new files.
+//! Encodes directory records, including the records of new files.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +14,12 @@ const DATA_LEN_AT: usize = 10;
 const FLAGS_AT: usize = 25;
 const NAME_LEN_AT: usize = 32;
 const NAME_AT: usize = 33;
-/// Length of the longest Joliet name in UCS-2 units, which the record length limits.
+/// Maximum length of a Joliet name in UCS-2 units, which follows from the maximum record length.
 const MAX_JOLIET_UNITS: usize = 103;
 const MAX_RECORD_LEN: usize = 255;
 const RECORD_TOO_LONG: &str = "its directory record would exceed 255 bytes";
 
-/// An encoded record. That of a directory has its old sector until the directory is packed.
+/// An encoded directory record. The record of a subdirectory contains the old sector until the directory is packed.
 #[derive(Clone)]
 pub(super) struct RawRecord {
     pub(super) bytes: Vec<u8>,
@@ -27,8 +27,8 @@ pub(super) struct RawRecord {
 }
 
 impl RawRecord {
-    /// Builds the record of a new file `path` with the encoded name `name`. All fields but flags, length and name are
-    /// those of the record `template`.
+    /// Builds the record of a new file at `path` with the encoded name `name`. Flags, length and name are new; all
+    /// other fields are copied from the record `template`.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ impl RawRecord {
     }
 }
 
-/// Encodes a Joliet name, with a version if the name of the file `template` has one.
+/// Encodes a Joliet name. It ends in a version if the name of the file `template` ends in one.
 pub(super) fn encode_joliet_name(name: &str, template: &TreeEntry) -> Result<Vec<u8>> {
     let version = if template.record.name.ends_with(&[0, b';', 0, b'1']) { ";1" } else { "" };
     let units: Vec<u16> = format!("{name}{version}").encode_utf16().collect();
@@ -75,8 +75,8 @@ pub(super) fn encode_joliet_name(name: &str, template: &TreeEntry) -> Result<Vec
     Ok(units.into_iter().flat_map(u16::to_be_bytes).collect())
 }
 
-/// Encodes an 8.3 name that is not in `used_names`, with a version if the name of the file `template` has one. Adds the
-/// name to `used_names`.
+/// Encodes an 8.3 name that is not in `used_names`, and adds it to `used_names`. It ends in a version if the name of
+/// the file `template` ends in one.
 pub(super) fn encode_iso_name(
     name: &str,
     template: &TreeEntry,
@@ -103,13 +103,13 @@ pub(super) fn encode_iso_name(
     Ok(raw)
 }
 
-/// Returns the system use area of a new file: mode, owner and times of the record `template`, and the new name. The
-/// area of `template` begins at `start`.
+/// Returns the system use area of a new file. Mode, owner and times are copied from the record `template`, whose area
+/// begins at `start`. The name is new.
 pub(super) fn new_system_use(template: &[u8], start: usize, name: &str) -> Result<Vec<u8>> {
     let mut area = Vec::new();
     let mut at = start;
     while let Some(&[first, second, len, _]) = template.get(at..at + 4) {
-        // A short entry, or one beyond the end of the record, ends the area, as for readers.
+        // A short entry, or an entry that exceeds the record, ends the area. Readers do the same.
         let entry = template.get(at..at + usize::from(len)).filter(|entry| entry.len() >= 4);
         let Some(entry) = entry else { break };
         if matches!((first, second), (b'R', b'R') | (b'P', b'X') | (b'T', b'F')) {
@@ -117,7 +117,7 @@ pub(super) fn new_system_use(template: &[u8], start: usize, name: &str) -> Resul
         }
         at += usize::from(len);
     }
-    // A file with a mode has a name, but the name may be in a continuation.
+    // A file with a mode has a Rock Ridge name, but the name may be in a continuation.
     if !area.is_empty() {
         let len = u8::try_from(name.len() + 5).map_err(|_| invalid_name(name, RECORD_TOO_LONG))?;
         area.extend([b'N', b'M', len, 1, 0]);
@@ -145,7 +145,7 @@ mod tests {
         assert!(is_internal(record.sector()));
         assert!(is_internal(record.name()));
         assert!(is_internal(RawRecord::new_file("a", &record.bytes, b"A", b"")));
-        // A name that is longer than its record.
+        // The length field of the name is greater than the record.
         record.bytes = vec![9; 40];
         assert!(is_internal(record.name()));
     }

@@ -1,7 +1,7 @@
-//! The mark of a re-layout: it records the reason in the image.
+//! The mark of a re-layout, which records the reason for the re-layout in the image.
 //!
 //! The mark is in the application use field of the primary volume descriptor, which builders leave blank. If another
-//! program has written there, its bytes stay and the image has no mark.
+//! program has written to the field, the re-layout keeps those bytes, and the image has no mark.
 
 use super::fields;
 use crate::base::BaseImage;
@@ -14,7 +14,7 @@ const MARK_PREFIX: &str = "KINDLING LAYOUT 1: ";
 const MARK_FIELD_AT: u64 = 883;
 const MARK_FIELD_LEN: u64 = 512;
 
-/// Returns the change that writes the mark, if the field is blank.
+/// Returns the patch that writes the mark, or `None` if the field is not blank.
 pub(super) fn mark_patch(image: &BaseImage, reason: &str) -> Result<Option<Patch>> {
     let (extent, field) = mark_field(image)?;
     let blank = *field.last().or_internal("empty field for applications", extent.offset())?;
@@ -27,7 +27,7 @@ pub(super) fn mark_patch(image: &BaseImage, reason: &str) -> Result<Option<Patch
 }
 
 impl BaseImage {
-    /// Returns the reason if the image is a re-layout, `None` if a builder made it.
+    /// Returns the reason for the re-layout, or `None` if the image has no mark because a builder made it.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Structures that change when files move: volume sizes, boot catalogue, partition tables, headers.
+//! Updates the structures that change when files move: volume sizes, boot catalogue, partition tables and headers.
 
 use super::boot_images::BootImageChanges;
 use super::changes::KargsLayout;
@@ -12,7 +12,7 @@ use crate::error::{OrInternal, Result};
 use crate::extent::{Extent, SECTOR_SIZE};
 use crate::plan::{Patch, Plan, Segment};
 
-/// Appends the zeros that the partition tables need at the end of the image.
+/// Appends the zeros that the partition tables require at the end of the image.
 pub(super) fn pad_for_partition_tables(image: &BaseImage, placement: &Placement, plan: &Plan) -> Plan {
     let volume = placement.volume_sectors() * SECTOR_SIZE;
     if image.partitions().gpt.is_none() {
@@ -25,7 +25,7 @@ pub(super) fn pad_for_partition_tables(image: &BaseImage, placement: &Placement,
     plan.followed_by([Segment::Zero(len - volume)])
 }
 
-/// Returns the changes of all structures but directories and the root records of volume descriptors.
+/// Returns the patches of all structures except directories and the root records in volume descriptors.
 pub(super) fn structure_patches(
     image: &BaseImage,
     placement: &Placement,
@@ -46,17 +46,17 @@ pub(super) fn structure_patches(
     Ok(patches)
 }
 
-/// Clears the volume headers of an HFS+ file system that an Apple partition map names: its catalogue has the old
+/// Zeroes the volume headers of an HFS+ file system in an Apple partition, because its catalogue contains the old
 /// offsets of files.
 fn clear_hfs_headers(image: &BaseImage) -> Result<Vec<Patch>> {
     let partitions = image.partitions().apple.iter().filter(|it| it.type_name == "Apple_HFS");
-    // An image without files has no catalogue of them.
+    // An image without files has no such catalogue.
     let first_data = image.volume().files_by_extent().keys().next().map_or(0, |extent| extent.offset());
     let mut patches = Vec::new();
     for partition in partitions {
         let at = u64::from(partition.start) * SECTOR_SIZE + 1024;
         let header = Extent::new(at, 512).or_internal("offset of an HFS+ header", at)?;
-        // A header before the files still exists. The copy at the end is not part of the new image.
+        // Only a header before the files is still in the new image. The copy at the end is not.
         if header.end() <= first_data {
             patches.push(zero_patch(header));
         }

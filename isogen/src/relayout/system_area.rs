@@ -1,4 +1,4 @@
-//! The system area: the first sixteen sectors, which hold partition tables and the headers of old images.
+//! Edits the system area: the first sixteen sectors, which contain partition tables and the headers of old images.
 
 use super::changes::KargsLayout;
 use super::fields::bytes_patch;
@@ -9,11 +9,11 @@ use crate::error::Result;
 use crate::extent::{Extent, Sector};
 use crate::plan::Patch;
 
-/// Offsets of the headers of images from 2020 and 2021.
+/// Offset of a header in images from 2020 and 2021.
 const KARGS_HEADER_AT: usize = 32_672;
 const IGNITION_HEADER_AT: usize = 32_744;
 
-/// The system area, changed in memory and written as one patch.
+/// The system area, changed in memory and written as a single patch.
 pub(super) struct SystemArea {
     before: Vec<u8>,
     bytes: Vec<u8>,
@@ -65,7 +65,7 @@ impl SystemArea {
                 // A file that does not move keeps its offset.
                 return Some(placement.moved_offset(extent).unwrap_or(offset));
             };
-            // The area of the default arguments is not in `kargs`: it keeps its offset in its file.
+            // `kargs` does not include the area of the default arguments, which keeps its offset in its file.
             let areas = kargs?;
             Some(file.sector.offset() + areas.offsets.get(&path).copied().unwrap_or(inside))
         };
@@ -79,7 +79,7 @@ impl SystemArea {
     }
 }
 
-/// Returns the new offset and length of the Ignition area that a header names. The area is a whole file.
+/// Returns the new offset and length of the Ignition area in a header. The area is a whole file.
 fn new_ignition_position(image: &BaseImage, placement: &Placement, extent: Extent) -> Option<[u64; 2]> {
     let path = image.file_at(extent)?;
     if let Some(file) = placement.new_file(&path) {

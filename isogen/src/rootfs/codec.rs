@@ -1,5 +1,7 @@
-//! Decoders for the blocks of both file systems. Each returns at most as many bytes as the caller asks for, whatever
-//! the block states about its length, and uses a bounded amount of memory.
+//! Decodes compressed blocks of squashfs and EROFS.
+//!
+//! Each decoder returns at most as many bytes as the caller asks for, even if the block states a greater length, and
+//! uses a bounded amount of memory.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -7,12 +9,12 @@ use std::io::{self, Read};
 use super::lz4;
 use crate::compression::{self, Compression};
 
-/// Memory limit of an LZMA decoder: twice the largest dictionary that either format allows, with a margin.
+/// Memory limit of an LZMA decoder: twice the largest dictionary that either file system allows, with a margin.
 const LZMA_MEMORY: u64 = 24 << 20;
-/// Largest window of a zstd frame, as a power of two. Both formats use at most 1 MiB.
+/// Maximum window size of a zstd frame, as a power of two. Both file systems use at most 1 MiB.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
-/// A compression of blocks.
+/// A compression format of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Codec {
     /// Deflate in a zlib stream.
@@ -21,7 +23,7 @@ pub(super) enum Codec {
     Deflate,
     /// LZ4 blocks, without frames.
     Lz4,
-    /// An LZMA stream without header and end marker. Its first byte is the inverted properties byte.
+    /// An LZMA stream without a header and an end marker. The first byte is the inverted properties byte.
     MicroLzma,
     /// An xz stream.
     Xz,
@@ -43,7 +45,7 @@ impl fmt::Display for Codec {
 }
 
 impl Codec {
-    /// Returns the compression that the codec needs if this build does not support it.
+    /// Returns the compression that this build would need for the codec, or `None` if the build supports the codec.
     pub(super) fn missing_compression(self) -> Option<Compression> {
         let compression = match self {
             Self::Zlib | Self::Deflate | Self::Lz4 => return None,
@@ -53,7 +55,7 @@ impl Codec {
         (!compression.is_supported()).then_some(compression)
     }
 
-    /// Decodes the first `limit` bytes, or all bytes if the block has fewer.
+    /// Decodes the first `limit` bytes, or all bytes if the decoded block is shorter.
     pub(super) fn decode(self, input: &[u8], limit: usize) -> io::Result<Vec<u8>> {
         match self {
             Self::Zlib => read_limited(flate2::bufread::ZlibDecoder::new(input), limit),
@@ -72,11 +74,11 @@ fn read_limited(decoder: impl Read, limit: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Decodes `MicroLZMA`: puts the `.lzma` header in front that the format leaves out (properties, dictionary size,
-/// length). The dictionary need not be larger than the output. The length "unknown" makes the decoder stop at `limit`.
+/// Decodes `MicroLZMA`. It prepends the `.lzma` header that the format omits: properties, dictionary size, length. The
+/// dictionary need not be larger than the output. The length is "unknown", so the decoder stops at `limit`.
 fn decode_micro_lzma(input: &[u8], limit: usize) -> io::Result<Vec<u8>> {
     let (first, rest) = input.split_first().ok_or(io::ErrorKind::UnexpectedEof)?;
-    // The field holds at most `u32::MAX`.
+    // The field is 32 bits wide.
     let dictionary = u32::try_from(limit).unwrap_or(u32::MAX).max(4096);
     let mut header = vec![!first];
     header.extend(dictionary.to_le_bytes());
@@ -120,7 +122,7 @@ mod tests {
                 let mut encoder = liblzma::write::XzEncoder::new_stream(Vec::new(), stream);
                 encoder.write_all(bytes).unwrap();
                 let lzma = encoder.finish().unwrap();
-                // Properties, dictionary (4), length (8), then the zero that begins the stream.
+                // Properties, dictionary size (4 bytes), length (8 bytes), then the zero byte that begins the stream.
                 [&[!lzma[0]], &lzma[14..]].concat()
             }
             Codec::Zstd => zstd::stream::encode_all(bytes, 3).unwrap(),

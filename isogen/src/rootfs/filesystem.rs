@@ -1,15 +1,15 @@
-//! The interface of both file systems and the limits that both keep.
+//! The common interface of the squashfs and EROFS readers, and their common limits.
 
 use std::fmt;
 
 use crate::error::Result;
 
-/// Largest file that is read: ten times the size of `nmstatectl`.
+/// Maximum length of a file: ten times the size of `nmstatectl`.
 pub(super) const MAX_FILE_LEN: u64 = 256 << 20;
-/// Largest directory that is read: about a hundred thousand entries.
+/// Maximum length of a directory: about a hundred thousand entries.
 pub(super) const MAX_LISTING_LEN: u64 = 8 << 20;
 
-/// The type of an inode.
+/// The file type of an inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InodeType {
     Directory,
@@ -29,14 +29,14 @@ impl fmt::Display for InodeType {
     }
 }
 
-/// A directory entry. The file system defines how it numbers inodes.
+/// A directory entry. The numbering of inodes depends on the file system.
 #[derive(Debug)]
 pub(super) struct DirectoryEntry {
     pub(super) name: Vec<u8>,
     pub(super) inode: u64,
 }
 
-/// A file system that is read in place. Results are bounded by [`MAX_FILE_LEN`] and [`MAX_LISTING_LEN`].
+/// A file system image, read in place. The limits of results are [`MAX_FILE_LEN`] and [`MAX_LISTING_LEN`].
 pub(super) trait FileSystem: fmt::Debug + Send + Sync {
     fn name(&self) -> &'static str;
     fn root_inode(&self) -> u64;

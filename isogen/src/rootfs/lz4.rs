@@ -1,42 +1,43 @@
-//! Decodes LZ4 blocks: sequences of literals and a match in the decoded bytes.
+//! Decodes LZ4 blocks. A block is a list of sequences; each sequence is a run of literals and a match, which copies
+//! bytes that are already decoded.
 //!
 //! ```text
-//! token     high half: length of the literals; low half: length of the match - 4; a half of 15 adds the bytes
-//!           that follow, up to and including the first that is not 255
+//! token     high half: length of the literals; low half: length of the match - 4; for a half of 15, the following
+//!           bytes are added, up to and including the first that is not 255
 //! literals
 //! distance  2 bytes, little-endian, counted back from the end of the decoded bytes
 //! ```
 //!
-//! EROFS needs a decoder that stops after `limit` bytes: an extent may be shorter than its block (`mkfs.erofs` cuts
-//! extents at cluster boundaries), and without zero padding, zeros follow a block. `lz4_flex` decodes only whole blocks
-//! whose end is known and returns errors for both, so this module has its own decoder.
+//! EROFS needs a decoder that stops after `limit` bytes, for two reasons. An extent may be shorter than its block,
+//! because `mkfs.erofs` cuts extents at cluster boundaries. And without the zero-padding feature, zeros follow a block.
+//! `lz4_flex` decodes only whole blocks with a known end and fails in both cases, so this module has its own decoder.
 
 use std::io;
 
-/// The shortest match.
+/// Minimum length of a match.
 const MIN_MATCH: usize = 4;
 
-/// Decodes the first `limit` bytes, or all bytes if the block has fewer.
+/// Decodes the first `limit` bytes, or all bytes if the decoded block is shorter.
 pub(super) fn decode(mut input: &[u8], limit: usize) -> io::Result<Vec<u8>> {
     let mut output = Vec::with_capacity(limit);
     while output.len() < limit {
         let Some((token, rest)) = input.split_first() else { break };
         input = rest;
         let literals = read_length(usize::from(token >> 4), &mut input)?;
-        let wanted = literals.min(limit - output.len());
-        let (copied, rest) = input.split_at_checked(wanted).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let copy_len = literals.min(limit - output.len());
+        let (copied, rest) = input.split_at_checked(copy_len).ok_or(io::ErrorKind::UnexpectedEof)?;
         output.extend_from_slice(copied);
         if output.len() == limit {
             break;
         }
         input = rest;
-        // The last run of a block has no match.
+        // The last sequence of a block has no match.
         let Some((distance, rest)) = input.split_first_chunk() else { break };
         input = rest;
         let distance = usize::from(u16::from_le_bytes(*distance));
         let len = read_length(usize::from(token & 15), &mut input)?.saturating_add(MIN_MATCH);
-        let wanted = len.min(limit - output.len());
-        append_match(&mut output, distance, wanted)?;
+        let copy_len = len.min(limit - output.len());
+        append_match(&mut output, distance, copy_len)?;
     }
     Ok(output)
 }
@@ -53,7 +54,7 @@ fn read_length(first: usize, input: &mut &[u8]) -> io::Result<usize> {
     Ok(length)
 }
 
-/// Appends `len` bytes that begin `distance` bytes back. A match may overlap the bytes that it appends.
+/// Copies `len` decoded bytes from `distance` bytes before the end to the end. A match may overlap the copied bytes.
 fn append_match(output: &mut Vec<u8>, distance: usize, len: usize) -> io::Result<()> {
     let start = output.len().checked_sub(distance).filter(|_| distance > 0);
     let start = start.ok_or_else(|| io::Error::other(format!("match {distance} bytes back")))?;
@@ -72,14 +73,14 @@ mod tests {
 
     #[test]
     fn literals_and_matches_are_decoded() {
-        // "ab", then 9 bytes from 2 back, then "c".
+        // "ab", then a match of 9 bytes from 2 bytes before the end, then "c".
         let block = [0x25, b'a', b'b', 2, 0, 0x10, b'c'];
         assert_eq!(decode(&block, 100).unwrap(), b"abababababac");
         assert_eq!(decode(&block, 5).unwrap(), b"ababa");
         assert_eq!(decode(&block, 1).unwrap(), b"a");
     }
 
-    /// An EROFS extent may end within a literal or a match, and zeros or other bytes may follow it.
+    /// An EROFS extent may end within a literal or a match, with zeros or other bytes after it.
     #[test]
     fn decode_stops_at_the_limit_and_ignores_what_follows() {
         let block = [0x25, b'a', b'b', 2, 0, 0x10, b'c'];

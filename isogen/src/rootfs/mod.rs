@@ -1,12 +1,12 @@
-//! The root file system of the live system, read in place to take `nmstatectl` out of it for an initrd.
+//! Reads files of the live system's root file system, in place. Its purpose is to copy `nmstatectl` into an initrd.
 //!
-//! From OpenShift 4.18 on, the initrd applies static networking with `nmstatectl`, which only the root file system has.
-//! `rootfs.img` is an uncompressed cpio archive, and one of its members is the file system. This module reads only the
-//! directories on the path to the program and the program itself. `squashfs` and `erofs` read the formats, `codec`
-//! their compressions.
+//! From OpenShift 4.18 on, the initrd configures static networking with `nmstatectl`, but only the root file system
+//! contains that program. `rootfs.img` is an uncompressed cpio archive, and one of its members is the file system. This
+//! module reads only the directories on the path to the program and the program itself. `squashfs` and `erofs` read the
+//! file system formats, and `codec` decodes their compressions.
 //!
-//! Nothing is written. The result depends on the image alone, so a caller can cache a [`PackedArchive`] by the digest
-//! of its image.
+//! Reading writes nothing. The result depends only on the image, so a caller can cache a [`PackedArchive`] by the
+//! digest of its image.
 
 mod codec;
 mod erofs;
@@ -25,20 +25,20 @@ use crate::extent::Extent;
 use crate::initrd::{Encoding, PackedArchive, newc};
 use crate::plan::Plan;
 
-/// Path of the program in a running system and in the initrd.
+/// Path of the program in the running system and in the initrd.
 const NMSTATECTL: &str = "/usr/bin/nmstatectl";
-/// Path of the program in an OSTree file system. The asterisks are the names of the operating system and the
+/// Path of the program in an OSTree file system. The asterisks stand for the names of the operating system and the
 /// deployment.
 const DEPLOYED_NMSTATECTL: &str = "/ostree/deploy/*/deploy/*/usr/bin/nmstatectl";
 
-/// Most members of `rootfs.img` that are examined. Published images have fewer than ten.
+/// Maximum number of examined members of `rootfs.img`. Published images have fewer than ten.
 const MAX_MEMBERS: usize = 64;
-/// Most deployments that are examined. A published image has one.
+/// Maximum number of examined deployments. A published image has one.
 const MAX_DEPLOYMENTS: usize = 16;
-/// The names that the member with the file system can have, with their NUL.
+/// Possible names of the member that contains the file system, each with its NUL.
 const FILESYSTEM_MEMBERS: [&[u8]; 2] = [b"root.squashfs\0", b"root.erofs\0"];
 
-/// The file system inside a `rootfs.img`.
+/// The root file system of a live system, inside a `rootfs.img`.
 #[derive(Debug)]
 pub struct RootFilesystem {
     window: RootfsWindow,
@@ -50,7 +50,7 @@ impl BaseImage {
     ///
     /// # Errors
     ///
-    /// Returns an error if the image has no `rootfs.img` (as a minimal ISO), and the errors of
+    /// Returns an error if the image has no `rootfs.img`, for example if it is a minimal ISO, and the errors of
     /// [`RootFilesystem::open`].
     pub fn root_filesystem(&self) -> Result<RootFilesystem> {
         let name = format!("{}: {}", self.source().name(), crate::pxe::ROOTFS_PATH);
@@ -59,8 +59,8 @@ impl BaseImage {
 }
 
 impl RootFilesystem {
-    /// Opens the file system inside a `rootfs.img`, which is a part of an image or a separate file for PXE. Errors call
-    /// it `name`.
+    /// Opens the file system inside a `rootfs.img`, which is a file of an image or a separate file for PXE. Errors name
+    /// the file `name`.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl RootFilesystem {
         Ok(Self { window, filesystem })
     }
 
-    /// Returns the contents of the regular file at `path`. Symbolic links are not followed.
+    /// Returns the contents of the regular file at `path`. It does not follow symbolic links.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl RootFilesystem {
         self.filesystem.read_file(inode.ok_or_else(missing)?)
     }
 
-    /// Returns the contents of `nmstatectl`: that of the first deployment that has it, or `/usr/bin/nmstatectl` if the
+    /// Returns the contents of `nmstatectl` from the first deployment that has it, or from `/usr/bin/nmstatectl` if the
     /// file system has no OSTree deployment.
     ///
     /// # Errors
@@ -108,7 +108,7 @@ impl RootFilesystem {
         Err(Error::NoNmstatectl { file: self.window.file(), filesystem: self.filesystem.name(), path })
     }
 
-    /// Returns an initrd archive with one member, `/usr/bin/nmstatectl`, which every user may execute.
+    /// Returns an initrd archive with a single member, `/usr/bin/nmstatectl`, which every user may execute.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl RootFilesystem {
         packed.map_err(|source| Error::Archive { file: self.window.file(), offset: 0, source })
     }
 
-    /// Returns the inode at a path below a directory; `None` if a name of the path does not exist.
+    /// Returns the inode at a path relative to a directory, or `None` if the path does not exist.
     fn find(&self, directory: u64, path: &str) -> Result<Option<u64>> {
         let mut inode = directory;
         for name in path.split('/').filter(|name| !name.is_empty()) {
@@ -137,20 +137,20 @@ impl RootFilesystem {
 
     /// Returns the directories `/ostree/deploy/{system}/deploy/{commit}.{serial}`, sorted by name.
     fn deployments(&self) -> Result<Vec<u64>> {
-        let mut found = Vec::new();
+        let mut inodes = Vec::new();
         let systems = self.find(self.filesystem.root_inode(), "ostree/deploy")?;
         for system in self.list_subdirectories(systems)? {
             let deploy = self.find(system.inode, "deploy")?;
             let deployments = self.list_subdirectories(deploy)?;
             let deployments = deployments.iter().filter(|entry| is_deployment(&entry.name));
-            found.extend(deployments.map(|entry| entry.inode));
-            found.truncate(MAX_DEPLOYMENTS);
+            inodes.extend(deployments.map(|entry| entry.inode));
+            inodes.truncate(MAX_DEPLOYMENTS);
         }
-        Ok(found)
+        Ok(inodes)
     }
 
-    /// Returns the directories in a directory, sorted by name. Only the first `2 * MAX_DEPLOYMENTS` entries are
-    /// examined.
+    /// Returns the subdirectories of a directory, sorted by name. It examines only the first `2 * MAX_DEPLOYMENTS`
+    /// entries.
     fn list_subdirectories(&self, inode: Option<u64>) -> Result<Vec<DirectoryEntry>> {
         let Some(inode) = inode else { return Ok(Vec::new()) };
         if self.filesystem.inode_type(inode)? != InodeType::Directory {
@@ -170,17 +170,18 @@ impl RootFilesystem {
     }
 }
 
-/// Reports whether a name has the form `{commit}.{serial}`. OSTree puts a file `….origin` next to such a directory.
+/// Returns `true` if a name has the form `{commit}.{serial}`. Next to such a directory, OSTree creates a file
+/// `….origin`.
 fn is_deployment(name: &[u8]) -> bool {
     let mut parts = name.rsplitn(2, |byte| *byte == b'.');
     let (Some(serial), Some(commit)) = (parts.next(), parts.next()) else { return false };
     !commit.is_empty() && !serial.is_empty() && serial.iter().all(u8::is_ascii_digit)
 }
 
-/// Finds the file system in the archive.
+/// Finds the file system in the cpio archive.
 fn find_filesystem(image: &RootfsWindow) -> Result<RootfsWindow> {
     let no_filesystem =
-        |found| image.malformed(0, "rootfs archive", "a member root.squashfs or root.erofs", found);
+        |actual| image.malformed(0, "rootfs archive", "a member root.squashfs or root.erofs", actual);
     let mut offset = 0_u64;
     for _ in 0..MAX_MEMBERS {
         let bytes = image.read_array(offset, "rootfs archive")?;
@@ -192,8 +193,8 @@ fn find_filesystem(image: &RootfsWindow) -> Result<RootfsWindow> {
         let data = align_to_four(name_at + name_len);
         let longest = FILESYSTEM_MEMBERS.iter().map(|name| name.len()).fold(0, usize::max);
         let name = image.read_up_to(name_at, longest, "rootfs archive")?;
-        let is = |wanted: &[u8]| wanted.len() as u64 == name_len && name.starts_with(wanted);
-        if header.is_file() && FILESYSTEM_MEMBERS.iter().any(|wanted| is(wanted)) {
+        let is = |expected: &[u8]| expected.len() as u64 == name_len && name.starts_with(expected);
+        if header.is_file() && FILESYSTEM_MEMBERS.iter().any(|expected| is(expected)) {
             let extent = Extent::new(data, u64::from(header.data_len));
             let window = extent.and_then(|extent| image.subwindow(extent));
             return window.ok_or_else(|| no_filesystem("an archive that ends early"));
@@ -206,7 +207,7 @@ fn find_filesystem(image: &RootfsWindow) -> Result<RootfsWindow> {
     Err(no_filesystem("neither of them"))
 }
 
-/// Returns the next multiple of four, where cpio starts a member and its data.
+/// Returns the next multiple of four. cpio aligns members and their data to four bytes.
 fn align_to_four(offset: u64) -> u64 {
     offset + newc::padding(offset).len() as u64
 }

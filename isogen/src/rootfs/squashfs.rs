@@ -1,4 +1,4 @@
-//! A reader of squashfs 4.0 that reads one file of known path.
+//! Reads one file with a known path from a squashfs 4.0 image.
 //!
 //! ```text
 //! superblock (96 bytes): magic "hsqs" 0, block size u32 12, compressor u16 20, block log u16 22, version u16 28 and
@@ -8,8 +8,8 @@
 //! block length u32: bit 24 set if stored uncompressed; 0 for a hole
 //! ```
 //!
-//! It reads only the metadata blocks on the path to the file and the file's own blocks, so a lookup costs the same in a
-//! file system of any size.
+//! The reader reads only the metadata blocks on the path to the file and the file's own blocks, so the cost of a lookup
+//! does not depend on the size of the file system.
 
 use super::codec::Codec;
 use super::filesystem::{DirectoryEntry, FileSystem, InodeType, MAX_FILE_LEN, MAX_LISTING_LEN};
@@ -20,25 +20,25 @@ use crate::error::{Error, OrInternal, Result};
 pub(super) const MAGIC: &[u8] = b"hsqs";
 
 const SUPERBLOCK_LEN: usize = 96;
-/// Most bytes of a decoded metadata block.
+/// Maximum length of a decoded metadata block.
 const METADATA_BLOCK_LEN: usize = 8192;
-/// The flag of a metadata block that is stored uncompressed.
+/// The flag of an uncompressed metadata block.
 const METADATA_UNCOMPRESSED: u16 = 1 << 15;
-/// The flag of a data block that is stored uncompressed, above the bits of its length.
+/// The flag of an uncompressed data block, above the bits of its length.
 const DATA_UNCOMPRESSED: u32 = 1 << 24;
-/// The sizes that data blocks can have, as powers of two.
+/// The valid sizes of data blocks, as powers of two.
 const BLOCK_SIZE_LOGS: std::ops::RangeInclusive<u16> = 12..=20;
-/// The fragment number of a file that has no fragment.
+/// The fragment number of a file without a fragment.
 const NO_FRAGMENT: u32 = u32::MAX;
-/// Fragments that one metadata block describes. Each description has `FRAGMENT_LEN` bytes.
+/// Number of fragments that one metadata block describes. Each description is `FRAGMENT_LEN` bytes long.
 const FRAGMENTS_PER_BLOCK: u32 = 512;
 const FRAGMENT_LEN: u32 = 16;
-/// Most entries after one header of a directory.
+/// Maximum number of entries after a directory header.
 const MAX_ENTRIES_PER_HEADER: u32 = 256;
-/// The length field of a directory is three more than the length of its listing.
+/// The length field of a directory is greater by three than the length of its listing.
 const LISTING_LEN_BIAS: u64 = 3;
 
-/// An opened file system.
+/// An opened squashfs image.
 #[derive(Debug)]
 pub(super) struct SquashfsImage {
     window: RootfsWindow,
@@ -64,8 +64,13 @@ impl SquashfsImage {
         }
         let (block_len, log) = (u32_at(12)?, u16_at(22)?);
         if !BLOCK_SIZE_LOGS.contains(&log) || block_len != 1 << log {
-            let found = format!("{block_len} with the logarithm {log}");
-            return Err(window.malformed(12, "squashfs block size", "a power of two, 4 KiB to 1 MiB", found));
+            let actual = format!("{block_len} with the logarithm {log}");
+            return Err(window.malformed(
+                12,
+                "squashfs block size",
+                "a power of two, 4 KiB to 1 MiB",
+                actual,
+            ));
         }
         let used = u64_at(40)?;
         if used > window.len() {
@@ -73,7 +78,7 @@ impl SquashfsImage {
             return Err(window.malformed(40, "squashfs length", expected, used));
         }
         let codec = codec_from_id(u16_at(20)?);
-        let codec = codec.map_err(|found| window.unsupported(20, "squashfs compressor", found))?;
+        let codec = codec.map_err(|actual| window.unsupported(20, "squashfs compressor", actual))?;
         let codec = window.require_support(20, codec)?;
         Ok(Self {
             window,
@@ -87,7 +92,8 @@ impl SquashfsImage {
         })
     }
 
-    /// Starts to read metadata at a decoded offset of a block, which is at an offset of a table.
+    /// Returns a reader of metadata that starts at an offset in a decoded metadata block. The position of the block is
+    /// relative to a table.
     fn metadata_at(
         &self,
         what: &'static str,
@@ -104,8 +110,8 @@ impl SquashfsImage {
         Ok(metadata)
     }
 
-    /// Reads an inode and returns it with the offset of its metadata block, for errors. The returned metadata continues
-    /// with the inode's part of variable length.
+    /// Reads an inode. Returns the inode, the offset of its metadata block for errors, and a reader that continues with
+    /// the inode's part of variable length.
     fn read_inode(&self, reference: u64) -> Result<(SquashfsInode, u64, MetadataReader<'_>)> {
         let [low, high, ..] = reference.to_le_bytes();
         let reference = MetadataReference { block: reference >> 16, offset: u16::from_le_bytes([low, high]) };
@@ -130,10 +136,10 @@ impl SquashfsImage {
         let has_tail = file.fragment != NO_FRAGMENT;
         let blocks = if has_tail { file.len / block_len } else { file.len.div_ceil(block_len) };
         metadata.what = "squashfs block list";
-        // The caller has checked that the file has at most `MAX_FILE_LEN` bytes.
+        // The caller has checked that the file is at most `MAX_FILE_LEN` bytes long.
         let list = metadata.take(to_usize(blocks * 4)?)?;
         let (sizes, _) = list.as_chunks::<4>();
-        // Memory of this capacity costs nothing until it is written.
+        // The system allocates memory of this capacity only when it is written.
         let mut contents = Vec::with_capacity(to_usize(file.len)?);
         let (mut offset, mut missing) = (file.start, file.len);
         for stored_size in sizes.iter().map(|size| u32::from_le_bytes(*size)) {
@@ -151,7 +157,7 @@ impl SquashfsImage {
         Ok(contents)
     }
 
-    /// Appends the contents of one data block, which must decode to `len` bytes.
+    /// Appends the contents of a data block, whose decoded length must be `len` bytes.
     fn append_data_block(
         &self,
         contents: &mut Vec<u8>,
@@ -168,15 +174,15 @@ impl SquashfsImage {
         if u32::try_from(len).is_ok_and(|len| stored_size == len | DATA_UNCOMPRESSED) {
             return self.window.append(contents, offset, len, what);
         }
-        let found = self.read_block(offset, stored_size)?;
-        if found.len() != len {
-            return Err(self.window.malformed(offset, what, format!("{len} bytes"), found.len()));
+        let block = self.read_block(offset, stored_size)?;
+        if block.len() != len {
+            return Err(self.window.malformed(offset, what, format!("{len} bytes"), block.len()));
         }
-        contents.extend(found);
+        contents.extend(block);
         Ok(())
     }
 
-    /// Decodes a data block or fragment block to at most the block size.
+    /// Decodes a data block or fragment block. The result is at most one block long.
     fn read_block(&self, offset: u64, stored_size: u32) -> Result<Vec<u8>> {
         let what = "squashfs data block";
         let stored_len = stored_size & !DATA_UNCOMPRESSED;
@@ -196,14 +202,14 @@ impl SquashfsImage {
         decoded.map_err(|error| self.window.malformed(offset, what, format!("{} data", self.codec), error))
     }
 
-    /// Returns the last `len` bytes of a file, from the fragment block that it shares with other files.
+    /// Returns the last `len` bytes of a file, which are in a fragment block shared with other files.
     fn read_tail(&self, file: &FileInode, len: u64) -> Result<Vec<u8>> {
         let what = "squashfs fragment";
         if file.fragment >= self.fragment_count {
             let expected = format!("one of {}", self.fragment_count);
             return Err(self.window.malformed(self.fragment_table, what, expected, file.fragment));
         }
-        // The table is an array of offsets. Each is that of a metadata block with 512 descriptions.
+        // The table is an array of offsets. Each offset points to a metadata block with 512 descriptions.
         let index = u64::from(file.fragment / FRAGMENTS_PER_BLOCK);
         let entry = self.window.read_array(self.fragment_table.saturating_add(index * 8), what)?;
         let block = u64::from_le_bytes(entry);
@@ -222,7 +228,7 @@ impl SquashfsImage {
     }
 }
 
-/// Converts a length that is within a limit of this module.
+/// Converts a length that this module has already limited.
 fn to_usize(len: u64) -> Result<usize> {
     usize::try_from(len).or_internal("length beyond the limit of squashfs", len)
 }
@@ -258,7 +264,7 @@ impl FileSystem for SquashfsImage {
         while rest > 0 {
             let header = metadata.take_within(&mut rest, 12)?;
             let short = "short squashfs directory";
-            // The field is one less than the number of entries.
+            // The field is the number of entries minus one.
             let last = u32_le(&header, 0).or_internal(short, metadata.block)?;
             if last >= MAX_ENTRIES_PER_HEADER {
                 let expected = format!("runs of at most {MAX_ENTRIES_PER_HEADER} entries");
@@ -279,8 +285,8 @@ impl FileSystem for SquashfsImage {
     fn read_file(&self, reference: u64) -> Result<Vec<u8>> {
         let (inode, position, metadata) = self.read_inode(reference)?;
         let SquashfsInode::File(file) = inode else {
-            let found = inode.inode_type();
-            return Err(self.window.malformed(position, "squashfs inode", "a regular file", found));
+            let actual = inode.inode_type();
+            return Err(self.window.malformed(position, "squashfs inode", "a regular file", actual));
         };
         if file.len > MAX_FILE_LEN {
             let expected = format!("at most {MAX_FILE_LEN} bytes");
@@ -290,7 +296,7 @@ impl FileSystem for SquashfsImage {
     }
 }
 
-/// Returns the compression of a file system, or the name of a compressor that is not supported.
+/// Returns the compression with a given compressor id, or the name of the compressor if this crate does not support it.
 fn codec_from_id(id: u16) -> Result<Codec, String> {
     match id {
         1 => Ok(Codec::Zlib),
@@ -303,7 +309,7 @@ fn codec_from_id(id: u16) -> Result<Codec, String> {
     }
 }
 
-/// A position in a table: the offset of a metadata block, and an offset in its decoded bytes.
+/// A position in a table: the offset of a metadata block, and an offset in the decoded block.
 #[derive(Debug, Clone, Copy)]
 struct MetadataReference {
     block: u64,
@@ -312,7 +318,7 @@ struct MetadataReference {
 
 #[derive(Debug)]
 enum SquashfsInode {
-    /// The position of the listing, and the length field.
+    /// The position of the listing, and the value of the length field.
     Directory(MetadataReference, u32),
     File(FileInode),
     Other(InodeType),
@@ -364,12 +370,12 @@ impl SquashfsInode {
     }
 }
 
-/// Decoded metadata, read from front to back.
+/// Decodes consecutive metadata blocks and returns their bytes from front to back.
 #[derive(Debug)]
 struct MetadataReader<'a> {
     filesystem: &'a SquashfsImage,
     what: &'static str,
-    /// Offsets of the current block and of the next one.
+    /// Offset of the current block. The next field is the offset of the next block.
     block: u64,
     next: u64,
     bytes: Vec<u8>,
@@ -377,15 +383,15 @@ struct MetadataReader<'a> {
 }
 
 impl MetadataReader<'_> {
-    fn malformed(&self, expected: impl std::fmt::Display, found: impl std::fmt::Display) -> Error {
-        self.filesystem.window.malformed(self.block, self.what, expected, found)
+    fn malformed(&self, expected: impl std::fmt::Display, actual: impl std::fmt::Display) -> Error {
+        self.filesystem.window.malformed(self.block, self.what, expected, actual)
     }
 
     /// Decodes the next block.
     fn next_block(&mut self) -> Result<()> {
         self.block = self.next;
         let stored = self.filesystem.window.read_up_to(self.block, 2 + METADATA_BLOCK_LEN, self.what)?;
-        // At the end of the window there may be no header; that is reported as a length of 0.
+        // At the end of the window, the header may be missing. The length then counts as 0.
         let header = u16_le(&stored, 0).unwrap_or(0);
         let len = usize::from(header & !METADATA_UNCOMPRESSED);
         let Some(stored) = stored.get(2..2 + len).filter(|_| len > 0) else {
@@ -401,29 +407,29 @@ impl MetadataReader<'_> {
         Ok(())
     }
 
-    /// Takes `len` bytes. Memory grows with the bytes that are really present.
+    /// Returns the next `len` bytes. The memory use grows with the number of existing bytes, not with `len`.
     fn take(&mut self, len: usize) -> Result<Vec<u8>> {
-        let mut taken = Vec::new();
+        let mut output = Vec::new();
         loop {
-            // A reference may point beyond the end of its block.
+            // A reference may point beyond the end of its metadata block.
             let rest = self.bytes.get(self.at..).unwrap_or(&[]);
-            let step = rest.len().min(len - taken.len());
-            taken.extend_from_slice(rest.split_at(step).0);
+            let step = rest.len().min(len - output.len());
+            output.extend_from_slice(rest.split_at(step).0);
             self.at += step;
-            if taken.len() == len {
-                return Ok(taken);
+            if output.len() == len {
+                return Ok(output);
             }
-            // All blocks but the last one of a table are full. Without this check, a hostile table could continue
+            // All blocks of a table except the last one are full. Without this check, a malicious table could continue
             // forever.
             if self.at != METADATA_BLOCK_LEN {
-                let expected = format!("{} more bytes", len - taken.len());
+                let expected = format!("{} more bytes", len - output.len());
                 return Err(self.malformed(expected, "the end of the metadata"));
             }
             self.next_block()?;
         }
     }
 
-    /// Takes `len` of the `rest` bytes of a structure.
+    /// Returns the next `len` bytes of a structure and subtracts `len` from `rest`, its remaining length.
     fn take_within(&mut self, rest: &mut usize, len: usize) -> Result<Vec<u8>> {
         match rest.checked_sub(len) {
             Some(remaining) => {

@@ -1,6 +1,7 @@
-//! The bytes of a file system, read in place. Reads never leave the window, and errors name the offset in the file.
+//! A file system image inside `rootfs.img`, read in place. Reads never leave the image, and errors name the offset in
+//! the file.
 //!
-//! Sums of offsets in a damaged file system may exceed 64 bits. Readers saturate them: no image has bytes at
+//! Sums of offsets in a damaged file system may exceed 64 bits. Readers use saturating additions: no image has bytes at
 //! `u64::MAX`, so the read returns an error.
 
 use std::fmt;
@@ -13,7 +14,7 @@ use crate::extent::Extent;
 use crate::plan::Plan;
 use crate::source::Source;
 
-/// A part of `rootfs.img`. Offsets count from its first byte, but errors state offsets in the file.
+/// A byte range of `rootfs.img`. Offsets count from the start of the range, but errors name offsets in the file.
 #[derive(Debug, Clone)]
 pub(super) struct RootfsWindow {
     source: Arc<Source>,
@@ -21,18 +22,18 @@ pub(super) struct RootfsWindow {
 }
 
 impl RootfsWindow {
-    /// Creates a window of a whole file. Errors call it `file`.
+    /// Creates a window of a whole file. Errors name the file `file`.
     pub(super) fn new(file: String, plan: Plan) -> Self {
         let extent = Extent::from_start(plan.len());
         Self { source: Arc::new(Source::new(file, plan.len(), plan)), extent }
     }
 
-    /// Returns the window of `inner`; `None` if `inner` is not inside this one.
+    /// Returns the window of `inner`, or `None` if `inner` is not inside this window.
     pub(super) fn subwindow(&self, inner: Extent) -> Option<Self> {
         Some(Self { source: Arc::clone(&self.source), extent: self.extent.subextent(inner)? })
     }
 
-    /// Returns the name of the file for errors.
+    /// Returns the name of the file, for errors.
     pub(super) fn file(&self) -> String {
         self.source.name().to_owned()
     }
@@ -41,14 +42,14 @@ impl RootfsWindow {
         self.extent.len()
     }
 
-    /// Reads `len` bytes. The caller bounds `len` by what the structure can have.
+    /// Reads `len` bytes. The caller must limit `len` to the maximum of the structure that it reads.
     pub(super) fn read(&self, offset: u64, len: usize, what: &'static str) -> Result<Vec<u8>> {
         let mut buf = Vec::new();
         self.append(&mut buf, offset, len, what)?;
         Ok(buf)
     }
 
-    /// Reads `N` bytes.
+    /// Reads an array of `N` bytes.
     pub(super) fn read_array<const N: usize>(&self, offset: u64, what: &'static str) -> Result<[u8; N]> {
         array_at(&self.read(offset, N, what)?, 0).or_internal("short structure of a root file system", offset)
     }
@@ -71,29 +72,30 @@ impl RootfsWindow {
         self.source.read_exact_at(buf.split_at_mut(start).1, inner.offset())
     }
 
-    /// Reads `len` bytes, or as many as the window has after `offset`.
+    /// Reads `len` bytes, or fewer if the window ends before.
     pub(super) fn read_up_to(&self, offset: u64, len: usize, what: &'static str) -> Result<Vec<u8>> {
         let rest = self.len().saturating_sub(offset);
         self.read(offset, usize::try_from(rest).map_or(len, |rest| rest.min(len)), what)
     }
 
-    /// Returns the offset in the file of a byte of the window.
+    /// Converts an offset in the window to an offset in the file.
     fn position(&self, offset: u64) -> u64 {
         self.extent.offset().saturating_add(offset)
     }
 
-    /// Returns the error for a structure that breaks the rules of its format.
+    /// Returns the error for a structure that violates its format.
     pub(super) fn malformed(
         &self,
         offset: u64,
         what: &'static str,
         expected: impl fmt::Display,
-        found: impl fmt::Display,
+        actual: impl fmt::Display,
     ) -> Error {
-        self.source.malformed(self.position(offset), what, expected, found)
+        self.source.malformed(self.position(offset), what, expected, actual)
     }
 
-    /// Returns `codec`, or an error if this build does not support it. `offset` is where the file system names it.
+    /// Returns `codec`, or an error if this build does not support it. `offset` is the position of the field with the
+    /// codec.
     pub(super) fn require_support(&self, offset: u64, codec: Codec) -> Result<Codec> {
         match codec.missing_compression() {
             None => Ok(codec),
@@ -106,13 +108,13 @@ impl RootfsWindow {
         }
     }
 
-    /// Returns the error for a feature of the format that this crate does not support.
-    pub(super) fn unsupported(&self, offset: u64, what: &'static str, found: impl fmt::Display) -> Error {
+    /// Returns the error for a valid feature that this crate does not support.
+    pub(super) fn unsupported(&self, offset: u64, what: &'static str, actual: impl fmt::Display) -> Error {
         Error::Unsupported {
             file: self.file(),
             offset: self.position(offset),
             what,
-            found: found.to_string(),
+            found: actual.to_string(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Volume descriptors: one sector each, from sector 16 to the terminator (ECMA-119, 8).
+//! Reads volume descriptors: one sector each, from sector 16 to the terminator (ECMA-119, 8).
 
 use super::finding::VolumeReader;
 use super::record::{DirectoryRecord, decode_ucs2};
@@ -10,18 +10,18 @@ use crate::source::Source;
 
 /// The sector of the first descriptor.
 pub(super) const FIRST_DESCRIPTOR_SECTOR: u32 = 16;
-/// Most descriptors that are read. Published images have four; the limit is for a volume without a terminator.
+/// Maximum number of descriptors. Published images have four. The limit is for volumes without a terminator.
 const MAX_DESCRIPTORS: u32 = 64;
 
 /// A volume descriptor.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum VolumeDescriptor {
-    /// Type 0, a boot record. It holds the sector of the El Torito catalogue.
+    /// Type 0, a boot record. It contains the sector of the El Torito catalogue.
     Boot {
         /// Sector of the descriptor.
         sector: Sector,
-        /// The boot system identifier.
+        /// The boot system identifier, for example `EL TORITO SPECIFICATION`.
         system_id: String,
         /// The boot identifier.
         boot_id: String,
@@ -36,7 +36,7 @@ pub enum VolumeDescriptor {
     Unknown {
         /// Sector of the descriptor.
         sector: Sector,
-        /// Type of the descriptor.
+        /// The type number of the descriptor.
         type_id: u8,
     },
 }
@@ -51,15 +51,15 @@ impl VolumeDescriptor {
     }
 }
 
-/// A level of Joliet, from 1 to 3. The levels differ in the characters that names may contain.
+/// The level of a Joliet tree, from 1 to 3. The levels differ in the characters that names may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(transparent)]
 pub struct JolietLevel(pub u8);
 
-/// Longest path table that is read. Each directory of a tree takes some tens of bytes in it.
+/// Maximum length of a path table. Each directory of a tree takes a few tens of bytes in it.
 pub(crate) const MAX_PATH_TABLE_LEN: u32 = 4 << 20;
 
-/// Positions of the path tables.
+/// The positions of the path tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PathTables {
@@ -85,9 +85,9 @@ pub struct TreeDescriptor {
     pub volume_set_id: String,
     /// Number of sectors in the volume.
     pub space_size: u32,
-    /// The path tables.
+    /// The positions of the path tables of the tree.
     pub path_tables: PathTables,
-    /// The record of the root directory.
+    /// The directory record of the root directory.
     pub root: DirectoryRecord,
     /// The Joliet level, if this is the supplementary descriptor of a Joliet tree.
     pub joliet: Option<JolietLevel>,
@@ -102,12 +102,12 @@ pub(super) fn read_all(reader: &mut VolumeReader<'_>) -> Result<(Vec<VolumeDescr
     let mut descriptors = Vec::new();
     for number in FIRST_DESCRIPTOR_SECTOR..FIRST_DESCRIPTOR_SECTOR + MAX_DESCRIPTORS {
         let sector = Sector(number);
-        let found = || format!("the end of the file at {}", source.len());
+        let actual = || format!("the end of the file at {}", source.len());
         if sector.offset() + SECTOR_SIZE > source.len() {
             if number == FIRST_DESCRIPTOR_SECTOR {
-                return Err(not_iso(source, sector, found()));
+                return Err(not_iso(source, sector, actual()));
             }
-            return Err(source.malformed(sector.offset(), "volume descriptor", "2048 bytes", found()));
+            return Err(source.malformed(sector.offset(), "volume descriptor", "2048 bytes", actual()));
         }
         let bytes = source.read_extent(Extent::at_sector(sector, 2048))?;
         match parse_descriptor(reader, sector, &bytes)? {
@@ -119,7 +119,7 @@ pub(super) fn read_all(reader: &mut VolumeReader<'_>) -> Result<(Vec<VolumeDescr
     Err(source.malformed(end, "volume descriptors", "a terminator", format!("{MAX_DESCRIPTORS} without one")))
 }
 
-/// Reads one descriptor; `None` for the terminator.
+/// Reads one descriptor, or returns `None` if it is the terminator.
 fn parse_descriptor(
     reader: &mut VolumeReader<'_>,
     sector: Sector,
@@ -129,11 +129,11 @@ fn parse_descriptor(
     let start: [u8; 7] = array_at(bytes, 0).or_internal("short volume descriptor", sector.offset())?;
     let [type_id, magic @ .., version] = start;
     if &magic != b"CD001" {
-        let found = magic.escape_ascii();
+        let actual = magic.escape_ascii();
         if sector == Sector(FIRST_DESCRIPTOR_SECTOR) {
-            return Err(not_iso(source, sector, format!("\"{found}\"")));
+            return Err(not_iso(source, sector, format!("\"{actual}\"")));
         }
-        return Err(source.malformed(sector.offset() + 1, "volume descriptor", "CD001", found));
+        return Err(source.malformed(sector.offset() + 1, "volume descriptor", "CD001", actual));
     }
     if type_id <= 1 && version != 1 {
         return Err(source.malformed(sector.offset() + 6, "version of the volume descriptor", 1, version));
@@ -147,22 +147,21 @@ fn parse_descriptor(
     }))
 }
 
-/// Returns the error of a file whose first volume descriptor is missing.
-fn not_iso(source: &Source, sector: Sector, mut found: String) -> Error {
+/// Returns the error for a file without a volume descriptor at the first position.
+fn not_iso(source: &Source, sector: Sector, mut actual: String) -> Error {
     if starts_like_web_page(source) {
-        found.push_str(
+        actual.push_str(
             "; the file starts with `<`, like a web page: a server may have returned an error page instead of the image",
         );
     }
-    Error::NotIso { file: source.name().to_owned(), offset: sector.offset() + 1, found }
+    Error::NotIso { file: source.name().to_owned(), offset: sector.offset() + 1, found: actual }
 }
 
-/// Returns `true` if a file starts with `<`, such as the error page of a web server. The system area of an ISO image does
-/// not.
+/// Returns `true` if a file starts with `<`, like an HTML error page. The system area of an ISO image does not.
 fn starts_like_web_page(source: &Source) -> bool {
     const START_LEN: u64 = 64;
     let start = source.read_extent(Extent::from_start(source.len().min(START_LEN)));
-    // A file that cannot be read has another error.
+    // An unreadable file has another error.
     start.is_ok_and(|start| start.trim_ascii_start().starts_with(b"<"))
 }
 
@@ -216,7 +215,7 @@ fn joliet_level(bytes: &[u8]) -> Option<JolietLevel> {
     }
 }
 
-/// Decodes an identifier. It ends at the first NUL, because some mastering tools pad with NULs; trailing spaces are
+/// Decodes an identifier. It ends at the first NUL, because some mastering tools pad with NULs. Trailing spaces are
 /// removed.
 fn read_text(bytes: &[u8], offset: usize, len: usize) -> Result<String> {
     let field = slice_at(bytes, offset, len)?.iter().copied().take_while(|byte| *byte != 0);

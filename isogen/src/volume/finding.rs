@@ -1,4 +1,4 @@
-//! Irregularities of a volume that do not prevent its use, and the reader that collects them.
+//! Findings: irregularities of a volume that do not prevent its use.
 
 use std::fmt;
 
@@ -10,16 +10,16 @@ use crate::source::Source;
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct VolumeFinding {
-    /// Offset in the image.
+    /// Offset of the irregularity in the image.
     pub offset: u64,
-    /// The irregularity, in one sentence.
+    /// Description of the irregularity, in one sentence.
     pub message: String,
 }
 
-/// Most findings that are kept, so that a malicious image cannot fill the memory.
+/// Maximum number of findings. It limits the memory that a malicious image can use.
 const MAX_FINDINGS: usize = 100;
 
-/// The source of a volume that is being read, with the findings so far.
+/// The source of a volume during reading, and the findings so far.
 #[derive(Debug)]
 pub(super) struct VolumeReader<'a> {
     pub(super) source: &'a Source,
@@ -27,14 +27,14 @@ pub(super) struct VolumeReader<'a> {
 }
 
 impl VolumeReader<'_> {
-    /// Reads a number that is stored in both byte orders. Returns the little-endian one and records a difference as a
-    /// finding. `position` is the offset of `bytes` in the image.
+    /// Reads a number stored in both byte orders. Returns the little-endian number. If the two differ, adds a finding.
+    /// `position` is the offset of `bytes` in the image.
     pub(super) fn both_endian_u32(&mut self, bytes: &[u8], offset: usize, position: u64) -> Result<u32> {
         let copies = u32_le(bytes, offset).zip(u32_be(bytes, offset + 4));
         self.compare_copies(copies, position + offset as u64)
     }
 
-    /// Reads a 16-bit number as [`both_endian_u32`](Self::both_endian_u32).
+    /// Reads a 16-bit number like [`both_endian_u32`](Self::both_endian_u32).
     pub(super) fn both_endian_u16(&mut self, bytes: &[u8], offset: usize, position: u64) -> Result<u16> {
         let copies = u16_le(bytes, offset).zip(u16_be(bytes, offset + 2));
         self.compare_copies(copies, position + offset as u64)

@@ -1,11 +1,11 @@
 //! ISO 9660 volumes: descriptors, both directory trees, and the offsets of all directory records.
 //!
 //! The reader follows ECMA-119 for the volume, SUSP and RRIP 1.x for Rock Ridge, and the Joliet specification for the
-//! second tree. It supports the images of CoreOS builders and of other builders of the same form: one volume, 2048-byte
-//! blocks, files of one extent. It does not support UDF, zisofs, or files with several extents.
+//! second tree. It supports the images of CoreOS builders and similar images: one volume, 2048-byte blocks, files of
+//! one extent. It does not support UDF, zisofs, or files with several extents.
 //!
-//! [`Volume::read`] reads everything. After that, a volume is a table in memory with the offset of each descriptor and
-//! directory record, which code that changes them needs.
+//! [`Volume::read`] reads all structures. The result is a table in memory with the offset of each descriptor and
+//! directory record, for code that changes them.
 
 mod descriptor;
 mod finding;
@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::source::Source;
 
-/// An ISO 9660 volume whose structures have been read and checked.
+/// An ISO 9660 volume. Its structures have been read and checked.
 #[derive(Debug)]
 pub struct Volume {
     descriptors: Vec<VolumeDescriptor>,
@@ -41,19 +41,19 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Reads descriptors and directories.
+    /// Reads the descriptors and the directories of a volume.
     ///
     /// # Errors
     ///
-    /// Returns an error with the position and the value if the volume is not complete, breaks the format or exceeds a
+    /// Returns an error with the position and the value if the volume is incomplete, violates the format or exceeds a
     /// limit.
     pub fn read(source: &Source) -> Result<Self> {
         let mut reader = VolumeReader { source, findings: Vec::new() };
         let (descriptors, descriptors_end) = descriptor::read_all(&mut reader)?;
         let primary = descriptors.iter().find_map(VolumeDescriptor::as_primary).cloned();
         let primary = primary.ok_or_else(|| {
-            let found = "none before the terminator";
-            source.malformed(16 * SECTOR_SIZE, "volume descriptors", "a primary one", found)
+            let actual = "none before the terminator";
+            source.malformed(16 * SECTOR_SIZE, "volume descriptors", "a primary one", actual)
         })?;
         let expected = u64::from(primary.space_size) * SECTOR_SIZE;
         if source.len() < expected {
@@ -67,7 +67,7 @@ impl Volume {
         Ok(Self { descriptors, descriptors_end, primary, joliet, tree, joliet_tree, findings })
     }
 
-    /// Returns all descriptors before the terminator, in the order of the image.
+    /// Returns all descriptors before the terminator, in the order of their sectors.
     #[must_use]
     pub fn descriptors(&self) -> &[VolumeDescriptor] {
         &self.descriptors
@@ -84,7 +84,7 @@ impl Volume {
         &self.primary
     }
 
-    /// Returns the supplementary descriptor of the Joliet tree.
+    /// Returns the supplementary descriptor of the Joliet tree, or `None` if the volume has no Joliet tree.
     #[must_use]
     pub fn joliet(&self) -> Option<&TreeDescriptor> {
         self.joliet.as_ref()
@@ -102,7 +102,7 @@ impl Volume {
         &self.tree
     }
 
-    /// Returns the Joliet directory tree.
+    /// Returns the Joliet directory tree, or `None` if the volume has none.
     #[must_use]
     pub fn joliet_tree(&self) -> Option<&DirectoryTree> {
         self.joliet_tree.as_ref()
@@ -119,14 +119,14 @@ impl Volume {
         &self.findings
     }
 
-    /// Returns the file at a path of Rock Ridge or ISO 9660 names.
+    /// Returns the file at a path of Rock Ridge or ISO 9660 names, or `None` if the path is not a file.
     #[must_use]
     pub fn file(&self, path: &str) -> Option<&TreeEntry> {
         self.tree.find(path).filter(|entry| entry.kind == EntryKind::File)
     }
 
-    /// Returns the files of each extent, in the order of the image. Hard links share an extent. Empty files are left
-    /// out.
+    /// Returns the files of each extent, in the order of the image. Hard links share an extent. Empty files are not
+    /// included.
     pub(crate) fn files_by_extent(&self) -> BTreeMap<Extent, Vec<EntryId>> {
         let mut files: BTreeMap<Extent, Vec<EntryId>> = BTreeMap::new();
         for (id, file) in self.tree.files().filter(|(_, file)| !file.extent.is_empty()) {

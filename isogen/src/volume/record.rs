@@ -1,4 +1,4 @@
-//! Directory records (ECMA-119, 9.1).
+//! Reads directory records (ECMA-119, 9.1).
 //!
 //! ```text
 //! 0  1 length of the record      18 7 date            28 4 volume sequence, both-endian
@@ -17,10 +17,10 @@ use crate::source::Source;
 
 const FLAG_DIRECTORY: u8 = 2;
 const FLAG_MORE_EXTENTS: u8 = 128;
-/// Length of the fields before the name.
+/// Total length of the fields before the name.
 const FIXED_LEN: usize = 33;
 
-/// A directory record.
+/// A directory record, which describes one file or directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DirectoryRecord {
@@ -32,16 +32,17 @@ pub struct DirectoryRecord {
     pub sector: Sector,
     /// Length of the data in bytes.
     pub data_len: u32,
-    /// File flags.
+    /// File flags. Bit 1 marks a directory.
     pub flags: u8,
-    /// The encoded name. The directory itself and its parent have the names 0 and 1, of one byte.
+    /// The encoded name. The one-byte names 0 and 1 stand for the directory itself and its parent.
     pub name: Vec<u8>,
     /// The system use area, as a range in the record.
     pub system_use: Range<usize>,
 }
 
 impl DirectoryRecord {
-    /// Parses the record at the start of `bytes`, which end with the sector. `position` is their offset in the image.
+    /// Parses the record at the start of `bytes`, which end at the end of the sector. `position` is the offset of
+    /// `bytes` in the image.
     pub(super) fn parse(reader: &mut VolumeReader<'_>, bytes: &[u8], position: u64) -> Result<Self> {
         let source = reader.source;
         let short = || source.malformed(position, "directory record", "34 bytes", bytes.len());
@@ -60,7 +61,7 @@ impl DirectoryRecord {
             data_len: reader.both_endian_u32(bytes, 10, position)?,
             flags: byte(25)?,
             name: slice_at(bytes, FIXED_LEN, name_len)?.to_vec(),
-            // A record may end after a name of even length, without the pad byte.
+            // After a name of even length, a record may end without the pad byte.
             system_use: (name_end + (name_len + 1) % 2).min(len)..len,
         };
         let unsupported = [
@@ -86,8 +87,13 @@ impl DirectoryRecord {
         let extent = self.extent();
         if self.sector < Sector(16) || extent.end() > source.len() {
             let expected = format!("sector 16 or above and an end within {} bytes", source.len());
-            let found = format!("sector {}, end {}", self.sector, extent.end());
-            return Err(source.malformed(self.position + 2, "extent of a directory record", expected, found));
+            let actual = format!("sector {}, end {}", self.sector, extent.end());
+            return Err(source.malformed(
+                self.position + 2,
+                "extent of a directory record",
+                expected,
+                actual,
+            ));
         }
         Ok(())
     }
@@ -109,15 +115,15 @@ impl DirectoryRecord {
     }
 }
 
-/// Returns `true` for the names of the directory itself and of its parent, which come before all others. Images made on
-/// big-endian machines name both of them 0.
+/// Returns `true` for the names of the directory itself and of its parent, which come before all others. In images made
+/// on big-endian machines, both names are 0.
 pub(crate) fn is_self_or_parent(name: &[u8]) -> bool {
     matches!(name, [0 | 1])
 }
 
-/// Decodes an ISO 9660 name like `coreos-installer`: without the version `;1` and the dot of an empty extension, with
-/// `;` and `/` as dots, up to a NUL. Bytes that are not valid in names become U+FFFD, so that an odd name does not
-/// prevent reading other files.
+/// Decodes an ISO 9660 name like `coreos-installer` does. The result has no version `;1` and no dot before an empty
+/// extension, and it ends at a NUL. `;` and `/` become dots. Bytes that are not valid in names become U+FFFD, so that
+/// one invalid name does not prevent reading other files.
 pub(crate) fn decode_iso_name(name: &[u8]) -> String {
     let name = name.strip_suffix(b";1").unwrap_or(name);
     let name = name.strip_suffix(b".").unwrap_or(name);

@@ -1,43 +1,44 @@
-//! System use areas, with the Rock Ridge names and modes that boot loaders and users see (SUSP 1.10, RRIP 1.10).
+//! Reads system use areas for the names and modes of Rock Ridge (SUSP 1.10, RRIP 1.10). Boot loaders and users see
+//! these names.
 //!
-//! An entry is a two-letter signature, its length, a version byte and data. A `CE` entry holds the position of a
-//! continuation.
+//! An entry of an area is a two-letter signature, its length, a version byte and data. A `CE` entry contains the
+//! position of a continuation of the area.
 
 use crate::bytes_at::u32_le;
 use crate::error::Result;
 use crate::extent::{Extent, Sector};
 use crate::source::Source;
 
-/// Most continuations of one record. Published images need one.
+/// Maximum number of continuations of one record. Published images need one.
 const MAX_CONTINUATIONS: usize = 8;
-/// Longest continuation: it is within one sector.
+/// Maximum length of a continuation, which is within one sector.
 const MAX_CONTINUATION_LEN: u32 = 2048;
 /// Length of an entry's fields before its data.
 const HEADER_LEN: usize = 4;
-/// Longest name, as in Unix file systems.
+/// Maximum length of a name, as in Unix file systems.
 const MAX_NAME_LEN: usize = 255;
 
-/// The contents of a record's system use area.
+/// The parsed entries of a record's system use area.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SystemUse {
     /// Rock Ridge name.
     pub(super) name: Option<Vec<u8>>,
     /// Rock Ridge file type and permissions.
     pub(super) mode: Option<u32>,
-    /// Number of bytes to skip at the start of each area. Only the root directory's own record holds it.
+    /// Number of bytes to skip at the start of each area. Only the root directory's own record contains it.
     pub(super) skip_len: Option<u8>,
     /// Positions of the area's continuations.
     pub(super) continuations: Vec<Extent>,
 }
 
-/// Reads an area. `position` is the offset of `bytes` in the image.
+/// Parses an area and its continuations. `position` is the offset of `bytes` in the image.
 pub(super) fn read(source: &Source, bytes: &[u8], position: u64) -> Result<SystemUse> {
     let mut system_use = SystemUse::default();
     let mut next = system_use.add_entries(source, bytes, position)?;
     while let Some(extent) = next {
         if system_use.continuations.len() == MAX_CONTINUATIONS {
-            let found = "more, perhaps a loop";
-            return Err(source.malformed(position, "Rock Ridge continuations", MAX_CONTINUATIONS, found));
+            let actual = "more, perhaps a loop";
+            return Err(source.malformed(position, "Rock Ridge continuations", MAX_CONTINUATIONS, actual));
         }
         system_use.continuations.push(extent);
         next = system_use.add_entries(source, &source.read_extent(extent)?, extent.offset())?;
@@ -46,11 +47,11 @@ pub(super) fn read(source: &Source, bytes: &[u8], position: u64) -> Result<Syste
 }
 
 impl SystemUse {
-    /// Adds the entries of the area or of one continuation. Returns the position of the next continuation.
+    /// Adds the entries of the area or of one continuation. Returns the position of the next continuation, if any.
     fn add_entries(&mut self, source: &Source, bytes: &[u8], position: u64) -> Result<Option<Extent>> {
         let mut next = None;
         let mut offset = 0;
-        // An entry shorter than its header ends the area, and so does padding.
+        // An entry shorter than its header ends the area. Padding looks like such an entry.
         while let Some(&[first, second, len, _]) = bytes.get(offset..offset + 4) {
             let Some(data) = bytes.get(offset + 4..offset + usize::from(len)) else { break };
             let at = position + offset as u64;
@@ -69,7 +70,7 @@ impl SystemUse {
 
     fn add_name(&mut self, source: &Source, data: &[u8], position: u64) -> Result<()> {
         let [flags, part @ ..] = data else { return Ok(()) };
-        // Flags 2 and 4 mark the directory itself and its parent, which have no name.
+        // Flags 2 and 4 mark the entries of the directory itself and of its parent, which have no name.
         if flags & 6 != 0 {
             return Ok(());
         }
@@ -100,8 +101,8 @@ fn parse_continuation(source: &Source, data: &[u8], position: u64) -> Result<Ext
     match area {
         Some(area) if len <= MAX_CONTINUATION_LEN && area.end() <= source.len() => Ok(area),
         _ => {
-            let found = format!("sector {sector}, offset {offset}, length {len}");
-            Err(source.malformed(position, what, "at most 2048 bytes of the image", found))
+            let actual = format!("sector {sector}, offset {offset}, length {len}");
+            Err(source.malformed(position, what, "at most 2048 bytes of the image", actual))
         }
     }
 }

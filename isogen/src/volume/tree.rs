@@ -1,4 +1,4 @@
-//! The directory trees of a volume, as tables.
+//! The directory trees of a volume, as in-memory tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,17 +12,17 @@ use crate::extent::{Extent, Sector};
 use crate::source::Source;
 
 const SECTOR_LEN: usize = 2048;
-/// Most entries of a tree. CoreOS images have about thirty, those for ppc64le a few hundred.
+/// Maximum number of entries of a tree. CoreOS images have about thirty, and ppc64le images a few hundred.
 const MAX_ENTRIES: usize = 65_536;
-/// Longest directory that is read. It has about 8,000 records.
+/// Maximum length of a directory. A directory of this length has about 8,000 records.
 pub(crate) const MAX_DIRECTORY_LEN: u32 = 1 << 20;
-/// Most bytes of all directories of a tree. A malicious tree could use the same sectors many times. Published trees
-/// have at most a few hundred KiB.
+/// Maximum total length of all directories of a tree. A malicious tree could use the same sectors many times. Published
+/// trees have at most a few hundred KiB.
 const MAX_TREE_LEN: u64 = 16 << 20;
-/// Deepest nesting. ISO 9660 allows eight levels, and Rock Ridge images sometimes have more.
+/// Maximum depth of directories. ISO 9660 allows eight levels, and Rock Ridge images sometimes have more.
 const MAX_DEPTH: usize = 32;
 
-/// The index of an entry in its tree. The root directory is the first entry.
+/// The index of an entry in its tree. The root directory has index 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryId(usize);
 
@@ -31,37 +31,37 @@ impl EntryId {
     pub const ROOT: Self = Self(0);
 }
 
-/// The kind of an entry.
+/// The kind of a directory tree entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EntryKind {
     /// A regular file.
     File,
-    /// A directory.
+    /// A directory, which contains other entries.
     Directory,
     /// A symbolic link or another special file of Rock Ridge, which has no data.
     Special,
 }
 
-/// A file or directory.
+/// An entry of a directory tree.
 #[derive(Debug, Clone)]
 pub struct TreeEntry {
-    /// The directory that contains it. The root directory contains itself.
+    /// The parent directory. The parent of the root directory is the root directory.
     pub parent: EntryId,
     /// Kind of the entry.
     pub kind: EntryKind,
-    /// The Rock Ridge name, or the same as `iso_name` if the entry has no Rock Ridge name. Empty for the root
+    /// The Rock Ridge name, or the value of `iso_name` if the entry has no Rock Ridge name. Empty for the root
     /// directory.
     pub name: String,
-    /// The decoded ISO 9660 name. In a Joliet tree, the Joliet name.
+    /// The decoded ISO 9660 name, or the Joliet name in a Joliet tree.
     pub iso_name: String,
-    /// Position of the data.
+    /// Position of the data in the image.
     pub extent: Extent,
-    /// The directory record.
+    /// The directory record of the entry.
     pub record: DirectoryRecord,
-    /// File type and permissions, if Rock Ridge states them.
+    /// File type and permissions from Rock Ridge; `None` without Rock Ridge.
     pub mode: Option<u32>,
-    /// The contents of a directory; `None` for other entries.
+    /// The contents if the entry is a directory; otherwise `None`.
     pub(crate) directory: Option<DirectoryContents>,
 }
 
@@ -107,13 +107,13 @@ impl DirectoryTree {
         Ok(reader.tree)
     }
 
-    /// Returns the entry with an id.
+    /// Returns the entry with the given id, or `None` if the tree has no such entry.
     #[must_use]
     pub fn entry(&self, id: EntryId) -> Option<&TreeEntry> {
         self.entries.get(id.0)
     }
 
-    /// Returns the extents outside of directories where Rock Ridge entries continue.
+    /// Returns the extents outside of directories that contain continuations of system use areas.
     pub(crate) fn continuations(&self) -> impl Iterator<Item = Extent> {
         self.continuations.iter().copied()
     }
@@ -140,15 +140,15 @@ impl DirectoryTree {
         children.iter().filter_map(|id| Some((*id, self.entry(*id)?)))
     }
 
-    /// Returns the entry at a path. Empty and `.` components are ignored. `..` goes to the parent, but never above the
-    /// root. A component is compared with the entries' names first, then in upper case, also cut to 8.3, with their ISO
-    /// 9660 names.
+    /// Returns the entry at a path. Empty and `.` components are ignored. `..` leads to the parent, but never above the
+    /// root. A component is first compared with the names of the entries. If no name matches, its upper-case form and
+    /// then its 8.3 form are compared with the ISO 9660 names.
     #[must_use]
     pub fn find(&self, path: &str) -> Option<&TreeEntry> {
         self.find_id(path).and_then(|id| self.entry(id))
     }
 
-    /// Returns the id of the entry at a path, as [`find`](Self::find).
+    /// Returns the id of the entry at a path, like [`find`](Self::find).
     pub(crate) fn find_id(&self, path: &str) -> Option<EntryId> {
         path.split('/').try_fold(EntryId::ROOT, |at, component| match component {
             "" | "." => Some(at),
@@ -158,8 +158,8 @@ impl DirectoryTree {
     }
 
     fn child(&self, directory: EntryId, name: &str) -> Option<EntryId> {
-        let named = |name: String| self.by_name.get(&(directory, name)).copied();
-        named(name.to_owned()).or_else(|| self.child_by_iso_name(directory, name))
+        let by_name = |name: String| self.by_name.get(&(directory, name)).copied();
+        by_name(name.to_owned()).or_else(|| self.child_by_iso_name(directory, name))
     }
 
     fn child_by_iso_name(&self, directory: EntryId, name: &str) -> Option<EntryId> {
@@ -175,7 +175,7 @@ impl DirectoryTree {
         self.join_names(id, |entry| &entry.name)
     }
 
-    /// Returns the path of an entry with ISO 9660 names.
+    /// Returns the path of an entry in ISO 9660 names, without a leading slash.
     #[must_use]
     pub fn iso_path(&self, id: EntryId) -> String {
         self.join_names(id, |entry| &entry.iso_name)
@@ -193,7 +193,7 @@ impl DirectoryTree {
     }
 }
 
-/// Returns the 8.3 form of an upper-case name: at most eight characters, a dot, at most three.
+/// Returns the 8.3 form of an upper-case name: at most eight characters, a dot, and at most three characters.
 fn short_name(name: &str) -> String {
     let cut = |part: &str, len| part.chars().take(len).collect::<String>();
     match name.rsplit_once('.') {
@@ -202,7 +202,7 @@ fn short_name(name: &str) -> String {
     }
 }
 
-/// A tree that is being read.
+/// The state of reading a tree.
 struct TreeReader<'a, 'b> {
     source: &'b Source,
     volume: &'a mut VolumeReader<'b>,
@@ -211,12 +211,12 @@ struct TreeReader<'a, 'b> {
     skip_len: usize,
     tree: DirectoryTree,
     visited: BTreeSet<Sector>,
-    /// Total length of the directories that were read.
+    /// Total length of the directories read so far.
     len: u64,
 }
 
 impl TreeReader<'_, '_> {
-    /// Reads the records of a directory and returns the directories among them.
+    /// Reads the records of a directory. Returns its subdirectories.
     fn read_directory(&mut self, id: EntryId, depth: usize) -> Result<Vec<EntryId>> {
         let entry = self.tree.entry(id).or_internal("directory without an entry", 0)?;
         let extent = self.check_directory(&entry.record.clone(), depth)?;
@@ -240,8 +240,8 @@ impl TreeReader<'_, '_> {
     }
 
     fn check_directory(&mut self, record: &DirectoryRecord, depth: usize) -> Result<Extent> {
-        let malformed = |expected: String, found: String| {
-            Err(self.source.malformed(record.position, "directory", expected, found))
+        let malformed = |expected: String, actual: String| {
+            Err(self.source.malformed(record.position, "directory", expected, actual))
         };
         if depth > MAX_DEPTH {
             return malformed(format!("at most {MAX_DEPTH} levels"), "a deeper one".into());
@@ -250,8 +250,8 @@ impl TreeReader<'_, '_> {
             return malformed(format!("at most {MAX_DIRECTORY_LEN} bytes"), record.data_len.to_string());
         }
         if record.data_len > 0 && !self.visited.insert(record.sector) {
-            let found = format!("sector {}, which another directory uses", record.sector);
-            return malformed("its own sector".into(), found);
+            let actual = format!("sector {}, which another directory uses", record.sector);
+            return malformed("its own sector".into(), actual);
         }
         self.len += u64::from(record.data_len);
         if self.len > MAX_TREE_LEN {
@@ -260,7 +260,7 @@ impl TreeReader<'_, '_> {
         Ok(record.extent())
     }
 
-    /// Adds the entry of a record. Returns its id if it is a directory.
+    /// Adds the entry of a record. Returns the id of the entry if it is a directory.
     fn add_record(
         &mut self,
         parent: EntryId,
@@ -273,10 +273,10 @@ impl TreeReader<'_, '_> {
             return Ok(None);
         }
         if self.tree.entries.len() >= MAX_ENTRIES {
-            let found = "more";
-            return Err(self.source.malformed(record.position, "entries of the tree", MAX_ENTRIES, found));
+            let actual = "more";
+            return Err(self.source.malformed(record.position, "entries of the tree", MAX_ENTRIES, actual));
         }
-        // An area that is shorter than the skipped bytes has no entries. A Joliet tree has no areas.
+        // An area shorter than the skipped bytes has no entries. A Joliet tree has no areas.
         let system_use = match area.get(self.skip_len..).filter(|_| !self.is_joliet) {
             None => rockridge::SystemUse::default(),
             Some(area) => rockridge::read(self.source, area, record.system_use_at() + self.skip_len as u64)?,

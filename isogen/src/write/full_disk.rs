@@ -1,10 +1,10 @@
-//! The error of a full disk, with the numbers that show how much space is missing.
+//! Explains the error of a full disk with the needed and the free bytes.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 
-/// A file does not fit on its disk.
+/// The error of a write to a full disk.
 #[derive(Debug, thiserror::Error)]
 #[error("no space left on the disk: the file needs {needed} bytes, {free} bytes are free")]
 struct FullDisk {
@@ -12,8 +12,8 @@ struct FullDisk {
     free: u64,
 }
 
-/// Adds the needed and the free bytes to the error of a write that failed because the disk is full. Returns other
-/// errors unchanged. `needed` is the length of the complete file.
+/// If `error` means that the disk is full, adds the number of needed and free bytes to it. Returns other errors
+/// unchanged. `needed` is the length of the complete file.
 #[must_use]
 pub fn explain_full_disk(error: io::Error, file: &File, needed: u64) -> io::Error {
     /// The unit of `st_blocks`.
@@ -22,7 +22,7 @@ pub fn explain_full_disk(error: io::Error, file: &File, needed: u64) -> io::Erro
         return error;
     }
     let (Ok(disk), Ok(metadata)) = (rustix::fs::fstatvfs(file), file.metadata()) else { return error };
-    // What the file itself occupies is free once it is deleted.
+    // The blocks of the incomplete file are free after it is deleted.
     let occupied = metadata.blocks().saturating_mul(BLOCK_LEN);
     let free = disk.f_bavail.saturating_mul(disk.f_frsize).saturating_add(occupied);
     io::Error::new(ErrorKind::StorageFull, FullDisk { needed, free })

@@ -1,13 +1,13 @@
-//! Writes in-place edits of an image file.
+//! Writes an in-place edit to the file of the base image.
 //!
-//! Only the changed bytes are written, in three steps. The first writes a marker, which is not a valid archive, over
-//! the start of the Ignition area. The second writes all other changes. The third writes the new start of the area, in
-//! one aligned block. Each step is on the disk (`RWF_DSYNC`) before the next one begins.
+//! Only the changed bytes are written, in three steps. The first step writes a marker, which is not a valid archive, to
+//! the start of the Ignition area. The second step writes all other changes. The third step writes the new start of the
+//! area, in one aligned block. The bytes of each step are on the disk (`RWF_DSYNC`) before the next step begins.
 //!
 //! **Guarantee.** If the process, the system or the power fails during an edit, the file is the old image, the new
-//! image, or an image with the marker. All commands, including those of `coreos-installer`, refuse an image with the
-//! marker until an edit overwrites all embed areas, as `iso reset` does. Nothing is guaranteed for storage that reports
-//! a write as complete when it is not.
+//! image, or an image with the marker. All commands, including the commands of `coreos-installer`, refuse an image with
+//! the marker until an edit overwrites all embed areas, as `iso reset` does. There is no guarantee for storage that
+//! reports a write as complete when it is not.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -20,22 +20,23 @@ use crate::error::{Error, OrInternal, Result};
 use crate::extent::Extent;
 use crate::plan::{Patch, Plan, Segment};
 
-/// The bytes at the start of the Ignition area while an edit is in progress.
+/// The bytes at the start of the Ignition area during an edit.
 pub(crate) const EDIT_MARKER: &[u8; 32] = b"KINDLING EDIT WAS NOT COMPLETED\n";
-/// Length of the block that is written last. It is within one page, so a crash never leaves it half-written.
+/// Length of the block to write last. The block is within one page, so a crash never leaves it half-written.
 const GUARD_BLOCK_LEN: u64 = 512;
 
 impl Plan {
-    /// Writes the changes over the base image itself. `guard` is the extent of the Ignition area, whose first bytes
-    /// distinguish an interrupted edit from a complete one.
+    /// Writes the changes to the file of the base image. `guard` is the extent of the Ignition area, whose first bytes
+    /// distinguish an interrupted edit from a complete edit.
     ///
-    /// The changes are written in a fixed order, and each is on the disk before the next one. A crash leaves the old
-    /// image, the new image, or an image whose Ignition area begins with a marker that no tool accepts as an archive.
-    /// [`BaseImage::archive`](crate::BaseImage::archive) then returns [`Error::Interrupted`].
+    /// The changes are written in a fixed order, and each change is on the disk before the next one begins. After a
+    /// crash, the file is the old image, the new image, or an image whose Ignition area begins with a marker that no
+    /// tool accepts as an archive. In the latter case, [`BaseImage::archive`](crate::BaseImage::archive) returns
+    /// [`Error::Interrupted`].
     ///
     /// # Errors
     ///
-    /// Returns an error if the plan is not an in-place edit or if `guard` exceeds the image; then nothing is written.
+    /// Returns an error before it writes anything if the plan is not an in-place edit or if `guard` exceeds the image.
     /// Also returns an error if a write fails.
     pub fn write_in_place(&self, file: &File, guard: Extent) -> Result<()> {
         let changes = self.changes_in_place()?;
@@ -45,11 +46,11 @@ impl Plan {
         let failed = |source| Error::Write { file: self.source().name().to_owned(), source };
         let block = guard.slice(0..GUARD_BLOCK_LEN);
         let last = self.read_block(block)?;
-        // An area shorter than the marker gets the first bytes of the marker.
+        // If the area is shorter than the marker, write only the first bytes of the marker.
         let marker = EDIT_MARKER.split_at(last.len().min(EDIT_MARKER.len())).0;
         write_synced(file, marker, block.offset()).map_err(failed)?;
         for Patch { offset, segment } in changes {
-            // The bytes of the last block are written last.
+            // Skip the bytes of the last block, which are written last.
             let before = segment.slice(0..block.offset().saturating_sub(offset));
             write_segment(file, &before, offset).map_err(failed)?;
             let covered = block.end().saturating_sub(offset);
@@ -79,8 +80,8 @@ fn write_segment(file: &File, segment: &Segment, offset: u64) -> io::Result<()> 
     }
 }
 
-/// Writes bytes and waits until they are on the disk. Unlike `fsync`, this does not wait for other bytes of the file,
-/// such as a gigabyte that was just copied.
+/// Writes bytes and waits until they are on the disk. Unlike `fsync`, it does not wait for other bytes of the file, for
+/// example a gigabyte that was just copied.
 fn write_synced(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match rustix::io::pwritev2(file, &[IoSlice::new(bytes)], offset, ReadWriteFlags::DSYNC) {
@@ -121,7 +122,7 @@ mod tests {
         Plan::from_source(Arc::new(Source::from_file(file.try_clone().unwrap(), "image").unwrap()))
     }
 
-    /// Changes that begin and end at all positions relative to the area and its last block.
+    /// The changes begin and end at all positions relative to the area and its last block.
     #[test]
     fn file_has_the_bytes_of_the_plan() {
         let guard = Extent::new(GUARD.0, GUARD.1).unwrap();
@@ -146,7 +147,7 @@ mod tests {
         }
     }
 
-    /// A guard beyond the plan would overwrite the end of the file with zeros.
+    /// If the guard exceeded the plan, the write would overwrite the end of the file with zeros.
     #[test]
     fn rejects_a_guard_beyond_the_plan() {
         let file = file();

@@ -1,4 +1,4 @@
-//! Writes a plan: to a stream, to a new file, or over its own base. All three write the same bytes.
+//! Writes a plan to a stream, to a new file, or to the file of its base image. The bytes are the same in all cases.
 
 mod full_disk;
 mod in_place;

@@ -1,7 +1,7 @@
-//! New files that appear complete or not at all.
+//! Creates files that appear only when they are complete.
 //!
-//! A [`NewFile`] has no name before it is complete. If the file system supports it, the file does not even have a
-//! temporary name, so a killed process leaves nothing behind. The file never replaces an existing one.
+//! A [`NewFile`] has no name until it is committed. If the file system supports unnamed files, it does not even have a
+//! temporary name, so a killed process leaves no file behind. A new file never replaces an existing one.
 
 use std::fs::File;
 use std::io;
@@ -24,9 +24,9 @@ use crate::source::Source;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileAccess {
-    /// Only the owner: customised images may contain secrets.
+    /// Only the owner, because customised images may contain secrets.
     Private,
-    /// All users whom the process's umask allows: mode 0644 with the usual umask, 022.
+    /// All users, as far as the umask of the process allows: mode 0644 with the usual umask 022.
     Shared,
 }
 
@@ -39,17 +39,17 @@ impl FileAccess {
     }
 }
 
-/// A file that is being written. If it is dropped before [`commit`](Self::commit), no file appears.
+/// A file under construction. If it is dropped before [`commit`](Self::commit), no file appears.
 #[derive(Debug)]
 pub struct NewFile {
     path: PathBuf,
     file: File,
-    /// The temporary name, on file systems without unnamed files.
+    /// The temporary name on file systems that do not support unnamed files.
     temporary: Option<tempfile::TempPath>,
 }
 
 impl NewFile {
-    /// Creates the file without its name.
+    /// Creates the file without a name.
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ impl NewFile {
         if path.as_os_str().is_empty() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the name of the file is empty"));
         }
-        // Report the conflict before the work. `commit` checks again.
+        // Report the conflict before the plan is written. `commit` checks again.
         if path.symlink_metadata().is_ok() {
             return Err(Errno::EXIST.into());
         }
@@ -79,49 +79,50 @@ impl NewFile {
             Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::ISDIR) => {
                 let mode = std::fs::Permissions::from_mode(access.mode());
                 let mut builder = tempfile::Builder::new();
-                let named = builder.prefix(".kindling-").permissions(mode).tempfile_in(folder)?;
-                let (file, temporary) = named.into_parts();
+                let file_with_name = builder.prefix(".kindling-").permissions(mode).tempfile_in(folder)?;
+                let (file, temporary) = file_with_name.into_parts();
                 Ok(Self { path, file, temporary: Some(temporary) })
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Returns the open file.
+    /// Returns the open file, to which the caller may write.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Writes a plan, from the start of the file.
+    /// Writes a plan to the start of the file.
     ///
-    /// Base bytes are cloned if the file system can share blocks, otherwise copied by the kernel. Zeros become holes.
+    /// If the file system can share blocks, base bytes are cloned; otherwise the kernel copies them. Zeros become
+    /// holes.
     ///
     /// # Errors
     ///
-    /// Returns an error if the base cannot be read or the file cannot be written.
+    /// Returns an error if the base image cannot be read or the file cannot be written.
     pub fn write_plan(&self, plan: &Plan) -> Result<()> {
         self.write_plan_with_progress(plan, &mut |_| {})
     }
 
-    /// Writes a plan as [`write_plan`](Self::write_plan), and calls `on_progress` during the work with the number of
+    /// Writes a plan like [`write_plan`](Self::write_plan). During the work, it calls `on_progress` with the number of
     /// bytes written so far.
     ///
     /// # Errors
     ///
-    /// Returns an error if the base cannot be read or the file cannot be written.
+    /// Returns an error if the base image cannot be read or the file cannot be written.
     pub fn write_plan_with_progress(&self, plan: &Plan, on_progress: &mut dyn FnMut(u64)) -> Result<()> {
-        let written = self.write_segments(plan, on_progress);
-        written.map_err(|error| self.write_error(explain_full_disk(error, &self.file, plan.len())))?;
+        let result = self.write_segments(plan, on_progress);
+        result.map_err(|error| self.write_error(explain_full_disk(error, &self.file, plan.len())))?;
         on_progress(plan.len());
         Ok(())
     }
 
-    /// Gives the file its name.
+    /// Links the file to its name, so that the file appears.
     ///
     /// # Errors
     ///
-    /// Returns an error if another file has the name.
+    /// Returns an error if another file with that name exists.
     pub fn commit(mut self) -> Result<()> {
         let linked = match self.temporary.take() {
             Some(temporary) => temporary.persist_noclobber(&self.path).map_err(|error| error.error),
@@ -160,8 +161,8 @@ impl NewFile {
         Ok(())
     }
 
-    /// Makes the file share all blocks with the base. Returns `false` if the plan moves bytes or the file system cannot
-    /// do it.
+    /// Makes the file share all blocks with the base image. Returns `false` if the plan moves bytes or if the file
+    /// system does not support it.
     fn try_share_blocks(&self, plan: &Plan) -> bool {
         let base = plan.source().as_file().filter(|_| plan.changes_in_place().is_ok());
         base.is_some_and(|base| rustix::fs::ioctl_ficlone(&self.file, base).is_ok())
@@ -172,18 +173,18 @@ impl Plan {
     /// Writes all bytes to a new file with mode 0600, because customised images may contain secrets. The file appears
     /// when it is complete.
     ///
-    /// [`write_file_with`](Self::write_file_with) writes files that other users may read, such as the kernel that a TFTP
-    /// server sends.
+    /// [`write_file_with`](Self::write_file_with) writes files that other users may read, such as the kernel for a TFTP
+    /// server.
     ///
     /// # Errors
     ///
-    /// Returns an error if the name already exists, the base cannot be read, or the file cannot be written. No file
-    /// appears then.
+    /// Returns an error if the name already exists, the base image cannot be read, or the file cannot be written. After
+    /// an error, no file appears.
     pub fn write_file(&self, path: impl Into<PathBuf>) -> Result<()> {
         self.write_file_with(path, FileAccess::Private)
     }
 
-    /// Writes all bytes to a new file that the users of `access` may read. The file appears when it is complete.
+    /// Writes all bytes to a new file that the users in `access` may read. The file appears when it is complete.
     ///
     /// # Errors
     ///
@@ -206,17 +207,17 @@ impl Plan {
     }
 }
 
-/// Copies base bytes to a file that consists of holes.
+/// Copies base bytes to a file in which all bytes are holes.
 struct BaseCopier<'a> {
     source: &'a Source,
     file: &'a File,
-    /// `true` until the kernel refuses to copy.
+    /// `false` after the kernel has refused to copy.
     can_copy_in_kernel: bool,
-    /// Receives the number of bytes written so far.
+    /// Called with the number of bytes written so far.
     on_progress: &'a mut dyn FnMut(u64),
 }
 
-/// Bytes that the kernel copies at a time, between two reports of progress.
+/// Number of bytes that the kernel copies between two calls of `on_progress`.
 const COPY_STEP: u64 = 64 << 20;
 
 impl BaseCopier<'_> {
@@ -231,16 +232,18 @@ impl BaseCopier<'_> {
         Ok(())
     }
 
-    /// Returns the next range of the base between `from` and `end` that is not a hole.
+    /// Returns the next range of data (not a hole) of the base image between `from` and `end`, or `None` if only a hole
+    /// remains.
     fn next_data_range(&self, from: u64, end: u64) -> Option<(u64, u64)> {
         let Some(base) = self.source.as_file() else { return Some((from, end)) };
-        // Moving the shared file position is harmless, because all reads of the base state their offset.
+        // This moves the shared file position, which is harmless because all reads of the base image specify their
+        // offset.
         let start = match rustix::fs::seek(base, SeekFrom::Data(from)) {
             Ok(start) => start,
             Err(Errno::NXIO) => return None,
             Err(_) => return Some((from, end)),
         };
-        // If the system does not report the end of the data, treat everything as data.
+        // If the system does not report the end of the data, treat all bytes as data.
         let hole = rustix::fs::seek(base, SeekFrom::Hole(start)).unwrap_or(end);
         (start < end).then_some((start, hole.min(end)))
     }
@@ -265,9 +268,10 @@ impl BaseCopier<'_> {
         Ok(())
     }
 
-    /// Copies in the kernel and returns the number of copied bytes. At 0, the caller must copy with its buffer.
+    /// Copies in the kernel and returns the number of copied bytes. If it is 0, the caller must copy through its
+    /// buffer.
     fn copy_in_kernel(&mut self, base: &File, mut from: u64, mut to: u64, len: u64) -> u64 {
-        // The kernel limits the length of one copy anyway.
+        // The kernel limits the length of one copy, so the saturation has no effect.
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         match rustix::fs::copy_file_range(base, Some(&mut from), self.file, Some(&mut to), len) {
             Ok(copied @ 1..) => copied as u64,
@@ -306,7 +310,7 @@ mod tests {
     #[test]
     fn only_shared_files_are_readable_by_other_users() {
         let folder = tempfile::tempdir().unwrap();
-        // Any file shows which bits the umask of the process leaves.
+        // The mode of another new file shows which bits the umask of the process allows.
         std::fs::write(folder.path().join("umask"), "").unwrap();
         plan().write_file(folder.path().join("private")).unwrap();
         plan().write_file_with(folder.path().join("shared"), FileAccess::Shared).unwrap();

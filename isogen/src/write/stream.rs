@@ -1,4 +1,4 @@
-//! Plans as streams: a reader, and writing to a stream.
+//! Reads a plan as a stream and writes a plan to a stream.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,10 +11,10 @@ use crate::extent::Extent;
 use crate::plan::{PlacedSegment, Plan, Segment};
 use crate::source::ReadAt;
 
-/// Bytes that are copied at a time if the kernel does not copy.
+/// Number of bytes to copy in one step if the kernel does not copy.
 pub(super) const BUFFER_LEN: usize = 1 << 20;
 
-/// A plan with a cursor, for code that reads a stream.
+/// A reader of a plan, with a cursor.
 #[derive(Debug)]
 pub struct PlanReader<'a> {
     plan: &'a Plan,
@@ -36,29 +36,29 @@ impl ReadAt for Plan {
 }
 
 impl Plan {
-    /// Returns a reader of all bytes.
+    /// Returns a reader that starts at the first byte.
     #[must_use]
     pub fn reader(&self) -> PlanReader<'_> {
         PlanReader { plan: self, offset: 0 }
     }
 
-    /// Writes all bytes to a stream with a file descriptor, such as the standard output. The kernel copies base bytes
-    /// if it can.
+    /// Writes all bytes to a stream with a file descriptor, such as the standard output. If possible, the kernel copies
+    /// the base bytes.
     ///
     /// # Errors
     ///
-    /// Returns an error if the base cannot be read or the stream cannot be written.
+    /// Returns an error if the base image cannot be read or the stream cannot be written.
     pub fn send_to(&self, output: &mut (impl Write + AsFd)) -> io::Result<()> {
         output.flush()?;
         for PlacedSegment { start, segment } in self.layout() {
-            let sent = match (segment, self.source().as_file()) {
+            let sent_len = match (segment, self.source().as_file()) {
                 (Segment::Base(extent), Some(base)) => {
                     sendfile_extent(output.as_fd(), base.as_fd(), *extent)?
                 }
                 _ => 0,
             };
             let rest =
-                Self::new(Arc::clone(self.source()), self.segments(start + sent..start + segment.len()));
+                Self::new(Arc::clone(self.source()), self.segments(start + sent_len..start + segment.len()));
             rest.write_to(output)?;
         }
         output.flush()
@@ -68,7 +68,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Returns an error if the base cannot be read or the stream cannot be written.
+    /// Returns an error if the base image cannot be read or the stream cannot be written.
     pub fn write_to(&self, output: &mut impl Write) -> io::Result<()> {
         let mut buf = vec![0; BUFFER_LEN];
         let mut offset = 0;
@@ -81,7 +81,7 @@ impl Plan {
     }
 }
 
-/// Writes `len` zeros at `offset` with a function that writes some bytes at an offset.
+/// Writes `len` zeros at `offset` in chunks, through a function that writes bytes at an offset.
 pub(super) fn write_zeros(
     mut offset: u64,
     len: u64,
@@ -97,12 +97,12 @@ pub(super) fn write_zeros(
     Ok(())
 }
 
-/// Sends an extent with `sendfile` and returns the number of sent bytes. The caller writes the rest, which is
-/// everything if the kernel does not support this descriptor.
+/// Sends an extent with `sendfile` and returns the number of sent bytes. The caller writes the remaining bytes, which
+/// are all bytes if the kernel does not support this descriptor.
 fn sendfile_extent(output: BorrowedFd<'_>, base: BorrowedFd<'_>, extent: Extent) -> io::Result<u64> {
     let mut at = extent.offset();
     while at < extent.end() {
-        // The kernel limits the length of one call anyway.
+        // The kernel limits the length of one call, so the saturation has no effect.
         let len = usize::try_from(extent.end() - at).unwrap_or(usize::MAX);
         match rustix::fs::sendfile(output, base, Some(&mut at), len) {
             Ok(0) | Err(Errno::INVAL | Errno::NOSYS) => break,
@@ -124,9 +124,9 @@ mod tests {
         base.write_all(&[7; 100_000]).unwrap();
         let base = Arc::new(Source::from_file(base, "base").unwrap());
         let plan = Plan::from_source(base).followed_by([Segment::Zero(5), Segment::Bytes(vec![8; 3].into())]);
-        let mut sent = tempfile::tempfile().unwrap();
-        plan.send_to(&mut sent).unwrap();
-        let sent = Plan::from_source(Arc::new(Source::from_file(sent, "sent").unwrap()));
-        assert!(sent.read_all(1 << 20).unwrap() == plan.read_all(1 << 20).unwrap());
+        let mut output = tempfile::tempfile().unwrap();
+        plan.send_to(&mut output).unwrap();
+        let output = Plan::from_source(Arc::new(Source::from_file(output, "sent").unwrap()));
+        assert!(output.read_all(1 << 20).unwrap() == plan.read_all(1 << 20).unwrap());
     }
 }

@@ -1,5 +1,7 @@
-//! Compressed files of EROFS. The index has one entry for each *cluster*, which is one block or a few blocks of the
-//! file. An *extent* is a run of bytes that were compressed together. It need not begin or end at a cluster boundary.
+//! Reads compressed files of EROFS.
+//!
+//! The index of a file has one entry for each *cluster*, which is one or more blocks of the file. An *extent* is a
+//! range of the file, compressed as one unit. It need not begin or end at a cluster boundary.
 //!
 //! ```text
 //! header (8 bytes, aligned, after the inode): offset in the packed inode u32 0, or length of inline data u16 2;
@@ -9,9 +11,9 @@
 //! compact pack:  2 or 16 entries of equal width, each an offset or distance below a type of two bits, then a block u32
 //! ```
 //!
-//! A *head* is the entry of the cluster where an extent begins. The entries of the extent's other clusters hold the
-//! distance back to the head. The first of them may instead hold, marked by a bit, the number of stored blocks. A
-//! compact pack holds only the block before its first head; the blocks of its other heads follow by addition.
+//! The entry of the cluster where an extent begins is a *head*. The entries of the extent's other clusters store the
+//! distance back to the head. If a flag bit is set, the first of them stores the number of encoded blocks instead. A
+//! compact pack stores only the block before its first head. The blocks of its other heads follow by addition.
 
 use std::fmt;
 
@@ -21,15 +23,15 @@ use super::{ErofsImage, FileReader, ZERO_PADDING};
 use crate::bytes_at::{array_at, count_leading_zeros, u32_le};
 use crate::error::{Error, OrInternal, Result};
 
-/// Limits of one extent: stored bytes and decoded bytes.
+/// Limits for one extent: number of encoded bytes and of decoded bytes.
 const MAX_ENCODED_LEN: u64 = 1 << 20;
 const MAX_DECODED_LEN: u64 = 12 << 20;
-/// Most index entries that are read for one extent: those of the smallest clusters, with a margin.
+/// Maximum number of index entries to read for one extent: the number for the smallest clusters, with a margin.
 const MAX_CLUSTERS: u64 = (MAX_DECODED_LEN >> 9) + 16;
 
 /// Type of the entry of a cluster that is not the head of its extent.
 const NON_HEAD: u32 = 2;
-/// Flags of the header. `TWO_BYTE_ENTRIES` has another meaning in full indexes.
+/// Flags of the header. In a full index, the bit of `TWO_BYTE_ENTRIES` has another meaning.
 const TWO_BYTE_ENTRIES: u16 = 0x01;
 const COUNTS_OF_HEAD1: u16 = 0x02;
 const COUNTS_OF_HEAD2: u16 = 0x04;
@@ -37,15 +39,15 @@ const INLINE_TAIL: u16 = 0x08;
 const INTERLACED: u16 = 0x10;
 const FRAGMENT: u16 = 0x20;
 const KNOWN_FLAGS: u16 = 0x3F;
-/// A bit in the last byte of the header: the packed inode holds the whole file.
+/// Bit of the last header byte: the packed inode contains the whole file.
 const ALL_PACKED: u64 = 1 << 63;
-/// A flag in the distance to the head of a cluster: the other bits are the number of its stored blocks.
+/// Flag in the distance field of a non-head entry: the other bits are the number of encoded blocks of the extent.
 const COUNT_FLAG: u32 = 1 << 11;
 const HEADER_LEN: u64 = 8;
-/// Index bytes that are read at a time. Packs are aligned to their length, which is at most 32 bytes.
+/// Number of index bytes to read in one step. Packs are aligned to their length, which is at most 32 bytes.
 const PAGE_LEN: usize = 4096;
 
-/// The index of one file.
+/// The index of one file, read on demand.
 #[derive(Debug)]
 struct ClusterIndex<'a> {
     filesystem: &'a ErofsImage,
@@ -55,11 +57,11 @@ struct ClusterIndex<'a> {
     flags: u16,
     algorithms: u8,
     cluster_bits: u32,
-    /// Offset in the packed inode of the data of the last extent.
+    /// Offset in the packed inode of the last extent's data.
     fragment: u32,
-    /// Length of the data of the last extent if it is inline, after the index; otherwise 0.
+    /// Length of the last extent's data if it is inline, after the index; otherwise 0.
     inline_len: u16,
-    /// The part of the index that was read last, with its offset.
+    /// The offset and bytes of the last page read from the index.
     page: (u64, Vec<u8>),
 }
 
@@ -67,7 +69,7 @@ struct ClusterIndex<'a> {
 #[derive(Debug, Clone, Copy)]
 enum ClusterEntry {
     Head(ExtentHead),
-    /// A part of the extent that begins `back` clusters before this one.
+    /// A cluster inside the extent that begins `back` clusters earlier.
     NonHead {
         back: u64,
         count: Option<u32>,
@@ -84,7 +86,7 @@ struct ExtentHead {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HeadType {
-    /// The extent is stored uncompressed.
+    /// The extent is not compressed.
     Plain,
     /// The extent is compressed with the first algorithm of the header.
     Head1,
@@ -93,7 +95,7 @@ enum HeadType {
 }
 
 impl ClusterEntry {
-    /// Parses the distance of a cluster that is not a head.
+    /// Parses the distance field of a non-head entry.
     fn parse_non_head(distance: u32) -> Self {
         match distance & COUNT_FLAG {
             0 => Self::NonHead { back: distance.into(), count: None },
@@ -103,7 +105,7 @@ impl ClusterEntry {
 }
 
 impl HeadType {
-    /// Parses the type of an entry, which has two bits. Returns `None` if the cluster is not a head.
+    /// Parses the two-bit type of an entry. Returns `None` if the entry is not a head.
     fn parse(entry_type: u32) -> Option<Self> {
         match entry_type {
             0 => Some(Self::Plain),
@@ -114,18 +116,18 @@ impl HeadType {
     }
 }
 
-/// An extent: bytes that were compressed together.
+/// An extent: a range of the file, compressed as one unit.
 #[derive(Debug, Clone, Copy)]
 struct CompressedExtent {
     head: ExtentHead,
-    /// The range of the file's bytes that it holds.
+    /// The range of the file, from this offset to `end`.
     start: u64,
     end: u64,
-    /// Number of stored blocks, if the index holds it.
+    /// Number of encoded blocks, if the index stores it.
     count: Option<u32>,
 }
 
-/// The pack that holds an entry, and the entry's index in it.
+/// A pack of index entries, and the position of one entry in it.
 #[derive(Debug, Clone, Copy)]
 struct CompactPack {
     position: u64,
@@ -136,7 +138,7 @@ struct CompactPack {
 }
 
 impl FileReader<'_> {
-    /// Decodes a compressed file from `offset` until the reader has all bytes that it needs.
+    /// Decodes a compressed file, starting at `offset`, until the reader has all needed bytes.
     pub(super) fn append_compressed(&mut self, inode: &ErofsInode, offset: u64) -> Result<()> {
         if self.missing_len() == 0 {
             return Ok(());
@@ -159,11 +161,11 @@ impl FileReader<'_> {
         Ok(())
     }
 
-    /// Appends the bytes of an extent from byte `at` of the file on.
+    /// Appends the bytes of an extent, starting at byte `at` of the file.
     fn append_extent(&mut self, index: &ClusterIndex<'_>, extent: CompressedExtent, at: u64) -> Result<()> {
         if !(extent.start..extent.end).contains(&at) {
-            let found = format!("extent {} to {} for byte {at}", extent.start, extent.end);
-            return Err(index.malformed(index.header, "heads before their clusters", found));
+            let actual = format!("extent {} to {} for byte {at}", extent.start, extent.end);
+            return Err(index.malformed(index.header, "heads before their clusters", actual));
         }
         let skipped = at - extent.start;
         let len = (extent.end - extent.start).min(skipped + self.missing_len());
@@ -187,9 +189,8 @@ impl FileReader<'_> {
             HeadType::Head2 => self.decode(index.algorithms >> 4, position, &stored, len)?,
         };
         let start = usize::try_from(skipped).or_internal("start within an EROFS extent", position)?;
-        let wanted =
-            decoded.get(start..).or_internal("EROFS extent shorter than its index says", position)?;
-        self.contents.extend_from_slice(wanted);
+        let bytes = decoded.get(start..).or_internal("EROFS extent shorter than its index says", position)?;
+        self.contents.extend_from_slice(bytes);
         Ok(())
     }
 
@@ -198,9 +199,9 @@ impl FileReader<'_> {
         let codec = self.filesystem.codec(algorithm, position)?;
         let padded = codec != Codec::Lz4 || self.filesystem.features & ZERO_PADDING != 0;
         let zeros = if padded { count_leading_zeros(stored) } else { 0 };
-        let malformed = |found: String| {
+        let malformed = |actual: String| {
             let expected = format!("{len} bytes of {codec} data");
-            Err(window.malformed(position, "EROFS compressed data", expected, found))
+            Err(window.malformed(position, "EROFS compressed data", expected, actual))
         };
         let limit = usize::try_from(len).or_internal("length of an EROFS extent", position)?;
         match codec.decode(stored.split_at(zeros).1, limit) {
@@ -221,8 +222,8 @@ impl<'a> ClusterIndex<'a> {
             return Err(window.unsupported(header, "EROFS index", "a list of extents"));
         }
         if flags & !KNOWN_FLAGS != 0 || sizes > 15 {
-            let found = format!("flags {flags:#x}, cluster size {sizes:#x}");
-            return Err(window.unsupported(header, "EROFS compression header", found));
+            let actual = format!("flags {flags:#x}, cluster size {sizes:#x}");
+            return Err(window.unsupported(header, "EROFS compression header", actual));
         }
         let cluster_bits = u32::from(filesystem.block_bits) + u32::from(sizes);
         let compact = inode.layout == DataLayout::CompactIndex;
@@ -247,8 +248,8 @@ impl<'a> ClusterIndex<'a> {
         })
     }
 
-    fn malformed(&self, position: u64, expected: impl fmt::Display, found: impl fmt::Display) -> Error {
-        self.filesystem.window.malformed(position, "EROFS index", expected, found)
+    fn malformed(&self, position: u64, expected: impl fmt::Display, actual: impl fmt::Display) -> Error {
+        self.filesystem.window.malformed(position, "EROFS index", expected, actual)
     }
 
     fn cluster_len(&self) -> u64 {
@@ -259,7 +260,7 @@ impl<'a> ClusterIndex<'a> {
         cluster.saturating_mul(self.cluster_len())
     }
 
-    /// Returns the cluster where the extent that holds a byte of the file begins.
+    /// Returns the cluster where the extent of a byte begins. `offset` is the offset of the byte in the file.
     fn head_cluster(&mut self, offset: u64) -> Result<u64> {
         let mut cluster = offset >> self.cluster_bits;
         for _ in 0..MAX_CLUSTERS {
@@ -312,7 +313,7 @@ impl<'a> ClusterIndex<'a> {
         self.malformed(self.header, expected, format!("an invalid length at cluster {cluster}"))
     }
 
-    /// Returns the length of an extent's stored blocks in bytes.
+    /// Returns the length of an extent's encoded blocks in bytes.
     fn stored_len(&self, extent: &CompressedExtent) -> Result<u64> {
         let counts_flag = match extent.head.head_type {
             HeadType::Plain => 0,
@@ -329,17 +330,17 @@ impl<'a> ClusterIndex<'a> {
         Err(self.malformed(self.header, format!("extents of 1 to {MAX_ENCODED_LEN} stored bytes"), len))
     }
 
-    /// Returns the bytes of an extent that is stored uncompressed. In interlaced form, each byte has the same offset in
-    /// its block as in the file's block, so the start of the extent comes after its end.
+    /// Returns the bytes of an uncompressed extent. In interlaced form, each byte has the same offset in its stored
+    /// block as in the file's block, so the start of the extent comes after its end.
     fn plain_extent(&self, position: u64, mut bytes: Vec<u8>, start: u64, len: u64) -> Result<Vec<u8>> {
         let shift = if self.flags & INTERLACED == 0 { 0 } else { start % self.filesystem.block_len() };
         if let Some(shift) = usize::try_from(shift).ok().filter(|shift| *shift <= bytes.len()) {
             bytes.rotate_left(shift);
         }
-        let found = bytes.len();
-        let Some(len) = usize::try_from(len).ok().filter(|len| *len <= found) else {
+        let stored_len = bytes.len();
+        let Some(len) = usize::try_from(len).ok().filter(|len| *len <= stored_len) else {
             let (what, expected) = ("EROFS plain extent", format!("{len} bytes"));
-            return Err(self.filesystem.window.malformed(position, what, expected, found));
+            return Err(self.filesystem.window.malformed(position, what, expected, stored_len));
         };
         bytes.truncate(len);
         Ok(bytes)
@@ -356,7 +357,7 @@ impl<'a> ClusterIndex<'a> {
     }
 
     fn parse_compact_entry(&self, bytes: &[u8], pack: CompactPack) -> Option<ClusterEntry> {
-        // A distance needs twelve bits, even if clusters are smaller.
+        // A distance is at least twelve bits wide, even if clusters are smaller.
         let low_bits = self.cluster_bits.max(12);
         let width = (pack.len - 4) * 8 / pack.entries;
         let entries = PackEntries { bytes, width, low_bits };
@@ -373,7 +374,7 @@ impl<'a> ClusterIndex<'a> {
         Some(ClusterEntry::Head(ExtentHead { head_type, offset: low.into(), block }))
     }
 
-    /// Returns the offset of an entry of a full index. Eight reserved bytes are between the header and the first entry.
+    /// Returns the offset of an entry of a full index. The first entry is eight reserved bytes after the header.
     fn full_entry_position(&self, cluster: u64) -> u64 {
         self.header.saturating_add(2 * HEADER_LEN).saturating_add(cluster.saturating_mul(8))
     }
@@ -394,7 +395,7 @@ impl<'a> ClusterIndex<'a> {
     }
 
     /// Returns the pack with the entry of a cluster. Packs of sixteen entries begin at multiples of 32 bytes. Packs of
-    /// two come before the first of them, and hold the rest after the last one.
+    /// two entries fill the space before the first pack of sixteen, and store the rest after the last one.
     fn compact_pack(&self, cluster: u64) -> CompactPack {
         let start = self.header + HEADER_LEN;
         let total = self.inode.len.div_ceil(self.filesystem.block_len());
@@ -417,7 +418,7 @@ impl<'a> ClusterIndex<'a> {
         CompactPack { position: position / 8 * 8, len: 8, entries: 2, index: position % 8 / 4 }
     }
 
-    /// Returns the end of the index, where inline data begins.
+    /// Returns the end of the index, which is the start of inline data.
     fn index_end(&self) -> Result<u64> {
         let last = self.inode.len.saturating_sub(1) >> self.cluster_bits;
         let end = match self.inode.layout {
@@ -430,7 +431,7 @@ impl<'a> ClusterIndex<'a> {
         end.ok_or_else(|| self.malformed(self.header, "an end within the image", last))
     }
 
-    /// Returns bytes of the index, which is read a page at a time.
+    /// Returns bytes of the index. The index is read one page at a time.
     fn index_bytes(&mut self, position: u64, len: u64) -> Result<Vec<u8>> {
         let bytes_in_page = |page: &(u64, Vec<u8>)| {
             let start = usize::try_from(position.checked_sub(page.0)?).ok()?;
@@ -448,7 +449,7 @@ impl<'a> ClusterIndex<'a> {
     }
 }
 
-/// The entries of a compact pack, which are not aligned to bytes.
+/// The entries of a compact pack. They are bit fields, not aligned to bytes.
 #[derive(Debug)]
 struct PackEntries<'a> {
     bytes: &'a [u8],
@@ -457,7 +458,7 @@ struct PackEntries<'a> {
 }
 
 impl PackEntries<'_> {
-    /// Returns the low bits of an entry and its type.
+    /// Returns the low bits and the type of an entry.
     fn get(&self, index: u64) -> Option<(u32, u32)> {
         let bit = index.checked_mul(self.width)?;
         let word = u32_le(self.bytes, usize::try_from(bit / 8).ok()?)? >> (bit % 8);
@@ -465,8 +466,8 @@ impl PackEntries<'_> {
     }
 }
 
-/// Reads an entry that is not a head. The last entry of a pack holds the distance to the next head. Its distance to its
-/// own head follows from the entry before.
+/// Parses a non-head entry of a compact pack. The last entry of a pack stores the distance to the next head. The
+/// distance to its own head is one more than the distance of the entry before it.
 fn parse_compact_non_head(entries: &PackEntries<'_>, pack: CompactPack, low: u32) -> Option<ClusterEntry> {
     if low & COUNT_FLAG != 0 || pack.index + 1 != pack.entries {
         return Some(ClusterEntry::parse_non_head(low));
@@ -479,8 +480,8 @@ fn parse_compact_non_head(entries: &PackEntries<'_>, pack: CompactPack, low: u32
     Some(ClusterEntry::NonHead { back: u64::from(before) + 1, count: None })
 }
 
-/// Counts the blocks of the heads before an entry if every head has one block. The entry's own block comes one after
-/// the base, so the count begins at 1.
+/// Counts the blocks of the heads before an entry, if every head has one block. The count begins at 1, because the
+/// entry's own block follows the blocks of the other heads.
 fn count_single_blocks(entries: &PackEntries<'_>, mut index: u64) -> Option<u32> {
     let mut blocks = 1;
     while index > 0 {
@@ -495,8 +496,8 @@ fn count_single_blocks(entries: &PackEntries<'_>, mut index: u64) -> Option<u32>
     Some(blocks)
 }
 
-/// Counts the blocks of the heads before an entry if the entry after a head holds its number of blocks. Without such an
-/// entry, a head has one block.
+/// Counts the blocks of the heads before an entry, if the entry after a head stores the number of its blocks. A head
+/// without such an entry has one block.
 fn count_recorded_blocks(entries: &PackEntries<'_>, mut index: u64) -> Option<u32> {
     let mut blocks = 0_u32;
     while index > 0 {
@@ -504,13 +505,13 @@ fn count_recorded_blocks(entries: &PackEntries<'_>, mut index: u64) -> Option<u3
         let (low, entry_type) = entries.get(index)?;
         match entry_type {
             NON_HEAD if low & COUNT_FLAG != 0 => {
-                // The count is in the entry right after its head.
+                // This entry is right after its head.
                 blocks = blocks.checked_add(low & !COUNT_FLAG)?;
                 let Some(head) = index.checked_sub(1) else { break };
                 index = head;
             }
             NON_HEAD => {
-                // Continue at the entry with the count, right after the head.
+                // Continue at the entry that stores the count, right after the head.
                 let back = u64::from(low).checked_sub(2)?;
                 let Some(counted) = index.checked_sub(back) else { break };
                 index = counted;

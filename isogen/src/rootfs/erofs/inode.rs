@@ -1,19 +1,19 @@
-//! Inodes of EROFS: 32 bytes, or 64 for files that need wider fields.
+//! Inodes of EROFS. They are 32 bytes long, or 64 bytes for files that need wider fields.
 
 use super::super::filesystem::InodeType;
 use super::super::window::RootfsWindow;
 use crate::bytes_at::{u16_le, u32_le, u64_le};
 use crate::error::Result;
 
-/// Bytes per inode number.
+/// Number of bytes per inode number.
 const INODE_SLOT_LEN: u64 = 32;
 const COMPACT_INODE_LEN: usize = 32;
 const EXTENDED_INODE_LEN: usize = 64;
-/// The known bits of the format: short or long, and the layout.
+/// The known bits of the format field: short or long inode, and the data layout.
 const KNOWN_FORMAT_BITS: u16 = 0x0F;
 const TYPE_MASK: u16 = 0o170_000;
 
-/// How the bytes of a file are laid out.
+/// The layout of a file's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DataLayout {
     /// In consecutive blocks.
@@ -28,18 +28,18 @@ pub(super) enum DataLayout {
     Chunks,
 }
 
-/// The parts of an inode that are needed to read its file.
+/// The fields of an inode that readers of its file need.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ErofsInode {
-    /// Its offset, for errors.
+    /// Offset of the inode, for errors.
     pub(super) position: u64,
-    /// The first byte after the inode and its attributes, where inline data or the index begins.
+    /// End of the inode and its attributes, which is the start of inline data or of the index.
     pub(super) end: u64,
     pub(super) kind: InodeType,
     pub(super) layout: DataLayout,
     /// Length of the file in bytes.
     pub(super) len: u64,
-    /// The first block, or the chunk format.
+    /// The first block, or the format of the chunks.
     pub(super) blocks: u32,
 }
 
@@ -72,7 +72,7 @@ impl ErofsInode {
         if bytes.len() < fixed {
             return Err(fewer());
         }
-        // The first word counts for a header of twelve bytes, each other word for four bytes.
+        // The first attribute word counts for a header of twelve bytes. Each other word counts for four bytes.
         let attributes = match u64::from(u16_at(2)?) {
             0 => 0,
             words => 12 + 4 * (words - 1),

@@ -1,4 +1,4 @@
-//! A reader of EROFS that reads one file of known path.
+//! Reads one file with a known path from an EROFS image.
 //!
 //! ```text
 //! superblock (128 bytes at 1024): magic 0, block size (logarithm) 12, root inode u16 14, metadata start in blocks
@@ -8,8 +8,9 @@
 //! directory block: entries of 12 bytes (inode u64 0, offset of the name u16 8), then the names
 //! ```
 //!
-//! `inode` finds and reads the metadata, `compressed` reads the layouts with indexes. The *packed inode* holds the ends
-//! of many files, compressed together. A compressed file may have its end, or all of its data, there.
+//! `inode` finds and parses inodes, and `compressed` reads the layouts with indexes. The *packed inode* contains the
+//! ends of many files, compressed together. The end of a compressed file, or the whole file, may be in the packed
+//! inode.
 
 mod compressed;
 mod inode;
@@ -24,27 +25,27 @@ use crate::error::{Error, OrInternal, Result};
 const SUPERBLOCK_AT: u64 = 1024;
 const SUPERBLOCK_LEN: usize = 128;
 const MAGIC: u32 = 0xE0F5_E1E2;
-/// The block sizes that are supported, as powers of two.
+/// The supported block sizes, as powers of two.
 const BLOCK_BITS: std::ops::RangeInclusive<u8> = 9..=16;
 /// Length of an entry in a directory block.
 const ENTRY_LEN: usize = 12;
 /// The block number of a hole, which reads as zeros.
 const HOLE_BLOCK: u32 = u32::MAX;
-/// Most stored bytes that are read for one file: four times the longest file, because extents may share data.
+/// Maximum number of stored bytes to read for one file: four times the maximum length of a file, because extents may
+/// share data.
 const MAX_STORED_LEN: u64 = 4 * MAX_FILE_LEN;
 
 /// Feature bit: the data of an extent is at the end of its blocks, with zeros before it.
 const ZERO_PADDING: u32 = 0x1;
 /// Feature bit: the superblock lists compression algorithms.
 const COMPRESSION_CONFIGS: u32 = 0x2;
-/// The feature bits that this reader supports. The highest one is about names of extended attributes, which it does not
-/// read.
+/// The supported feature bits. The highest one concerns the names of extended attributes, which this reader ignores.
 const KNOWN_FEATURES: u32 = 0x7F;
-/// Names of known features that are not supported.
+/// Names of known but unsupported features.
 const UNSUPPORTED_FEATURES: [(u32, &str); 2] =
     [(0x80, "48-bit block addresses"), (0x100, "metadata in a metabox")];
 
-/// An opened file system.
+/// An opened EROFS image.
 #[derive(Debug)]
 pub(super) struct ErofsImage {
     window: RootfsWindow,
@@ -70,18 +71,18 @@ impl ErofsImage {
         let features = u32_at(80)?;
         if features & !KNOWN_FEATURES != 0 {
             let name = UNSUPPORTED_FEATURES.iter().find(|(bit, _)| features & bit != 0);
-            let found = name.map_or_else(|| format!("{features:#x}"), |(_, name)| (*name).to_owned());
-            return Err(window.unsupported(SUPERBLOCK_AT + 80, "EROFS feature", found));
+            let actual = name.map_or_else(|| format!("{features:#x}"), |(_, name)| (*name).to_owned());
+            return Err(window.unsupported(SUPERBLOCK_AT + 80, "EROFS feature", actual));
         }
         let block_bits = byte_at(12)?;
         if !BLOCK_BITS.contains(&block_bits) {
-            let (expected, found) = ("512 bytes to 64 KiB", format!("2^{block_bits}"));
-            return Err(window.malformed(SUPERBLOCK_AT + 12, "EROFS block size", expected, found));
+            let (expected, actual) = ("512 bytes to 64 KiB", format!("2^{block_bits}"));
+            return Err(window.malformed(SUPERBLOCK_AT + 12, "EROFS block size", expected, actual));
         }
         let directory_bits = byte_at(90)?;
         if directory_bits != 0 {
-            let found = format!("{} blocks", 1_u128 << (directory_bits & 0x7F));
-            return Err(window.unsupported(SUPERBLOCK_AT + 90, "EROFS directory block size", found));
+            let actual = format!("{} blocks", 1_u128 << (directory_bits & 0x7F));
+            return Err(window.unsupported(SUPERBLOCK_AT + 90, "EROFS directory block size", actual));
         }
         Ok(Self {
             block_bits,
@@ -89,7 +90,7 @@ impl ErofsImage {
             root: u64::from(u16_at(14)?),
             packed: u64_le(&bytes, 96).or_internal(short, SUPERBLOCK_AT)?,
             features,
-            // Images without this feature use the field for something else. They are compressed with LZ4.
+            // Images without this feature use the field for another purpose, and their compression is LZ4.
             algorithms: if features & COMPRESSION_CONFIGS == 0 { 1 } else { u16_at(84)? },
             window,
         })
@@ -99,12 +100,12 @@ impl ErofsImage {
         1 << self.block_bits
     }
 
-    /// Returns the offset of a block. A 32-bit number of blocks of 64 KiB cannot overflow it.
+    /// Returns the offset of a block. A 32-bit number of 64 KiB blocks cannot overflow the offset.
     fn block_offset(&self, block: u32) -> u64 {
         u64::from(block) << self.block_bits
     }
 
-    /// Returns the codec with a number. `position` is for errors.
+    /// Returns the codec of an algorithm number. `position` is the offset for errors.
     fn codec(&self, algorithm: u8, position: u64) -> Result<Codec> {
         let what = "EROFS compression";
         let codec = match algorithm {
@@ -125,7 +126,7 @@ impl ErofsImage {
         ErofsInode::read(&self.window, self.metadata, number)
     }
 
-    /// Reads a whole file of at most `limit` bytes.
+    /// Reads a whole file. Returns an error if the file is longer than `limit` bytes.
     fn read_whole(&self, inode: &ErofsInode, limit: u64) -> Result<Vec<u8>> {
         if inode.len > limit {
             let expected = format!("at most {limit} bytes");
@@ -179,8 +180,8 @@ impl FileSystem for ErofsImage {
     }
 }
 
-/// Returns the entries of one directory block. A name ends where the next one begins. The last name ends at a NUL or at
-/// the end of the block.
+/// Returns the entries of one directory block. A name ends where the next name begins. The last name ends at a NUL or
+/// at the end of the block.
 fn parse_directory_block(block: &[u8]) -> Option<Vec<DirectoryEntry>> {
     let name_at = |index: usize| u16_le(block, index * ENTRY_LEN + 8).map(usize::from);
     let first = name_at(0)?;
@@ -197,26 +198,26 @@ fn parse_directory_block(block: &[u8]) -> Option<Vec<DirectoryEntry>> {
     (0..count).map(entry).collect()
 }
 
-/// A read in progress.
+/// The state of reading one file.
 #[derive(Debug)]
 struct FileReader<'a> {
     filesystem: &'a ErofsImage,
-    /// `true` while the packed inode is read for the file. The packed inode cannot refer to itself.
+    /// `true` while the reader reads the packed inode. The packed inode cannot refer to itself.
     is_packed: bool,
-    /// Stored bytes that were read so far.
+    /// Number of stored bytes read so far.
     stored: u64,
     contents: Vec<u8>,
-    /// Length that `contents` must reach.
+    /// Length that `contents` must have at the end.
     end: u64,
 }
 
 impl FileReader<'_> {
-    /// Returns the number of bytes that are still missing.
+    /// Returns the number of missing bytes.
     fn missing_len(&self) -> u64 {
         self.end.saturating_sub(self.contents.len() as u64)
     }
 
-    /// Reads a file from `offset` until the reader has all bytes that it needs.
+    /// Reads a file, starting at `offset`, until the reader has all needed bytes.
     fn read(&mut self, inode: &ErofsInode, offset: u64) -> Result<()> {
         match inode.layout {
             DataLayout::Plain => self.append_plain(inode, offset, inode.len),
@@ -226,14 +227,14 @@ impl FileReader<'_> {
         }
     }
 
-    /// Appends stored bytes unchanged.
+    /// Appends stored bytes without decoding them.
     fn append_stored(&mut self, position: u64, len: u64) -> Result<()> {
         let bytes = self.read_stored(position, len, "EROFS data")?;
         self.contents.extend(bytes);
         Ok(())
     }
 
-    /// Reads stored bytes, within the limit for one file.
+    /// Reads stored bytes and counts them towards the limit for one file.
     fn read_stored(&mut self, position: u64, len: u64, what: &'static str) -> Result<Vec<u8>> {
         let window = &self.filesystem.window;
         self.stored = self.stored.saturating_add(len);
@@ -250,7 +251,7 @@ impl FileReader<'_> {
         Ok(())
     }
 
-    /// Appends consecutive blocks, up to byte `end` of the file.
+    /// Appends consecutive blocks, up to offset `end` of the file.
     fn append_plain(&mut self, inode: &ErofsInode, offset: u64, end: u64) -> Result<()> {
         let len = end.saturating_sub(offset).min(self.missing_len());
         if inode.blocks == HOLE_BLOCK {
@@ -259,7 +260,7 @@ impl FileReader<'_> {
         self.append_stored(self.filesystem.block_offset(inode.blocks).saturating_add(offset), len)
     }
 
-    /// Appends consecutive blocks, and the last block, which is usually not full and is stored after the inode.
+    /// Appends consecutive blocks and then the last block, which is stored after the inode and usually not full.
     fn append_inline_tail(&mut self, inode: &ErofsInode, offset: u64) -> Result<()> {
         let block_len = self.filesystem.block_len();
         let tail = inode.len.saturating_sub(1) / block_len * block_len;
@@ -272,15 +273,15 @@ impl FileReader<'_> {
         }
     }
 
-    /// Appends chunks of equal size. Each consists of consecutive blocks.
+    /// Appends chunks of equal size. Each chunk consists of consecutive blocks.
     fn append_chunks(&mut self, inode: &ErofsInode, mut offset: u64) -> Result<()> {
         let filesystem = self.filesystem;
-        // The low five bits are the chunk size. One bit selects between indexes and a plain list of blocks. No other
-        // bit may be set.
+        // The low five bits are the chunk size. The next bit selects between chunk indexes and a plain list of blocks.
+        // No other bit may be set.
         let (bits, indexes) = (inode.blocks & 0x1F, inode.blocks & 0x20 != 0);
         if inode.blocks & 0xFFC0 != 0 {
-            let found = format!("{:#x}", inode.blocks & 0xFFFF);
-            return Err(filesystem.window.unsupported(inode.position, "EROFS chunk form", found));
+            let actual = format!("{:#x}", inode.blocks & 0xFFFF);
+            return Err(filesystem.window.unsupported(inode.position, "EROFS chunk form", actual));
         }
         let bits = bits + u32::from(filesystem.block_bits);
         let unit = if indexes { 8 } else { 4 };
@@ -291,8 +292,8 @@ impl FileReader<'_> {
             let short = "short EROFS chunk";
             let device = if indexes { u16_le(&entry, 2).or_internal(short, position)? } else { 0 };
             if device != 0 {
-                let found = format!("device {device}");
-                return Err(filesystem.window.unsupported(position, "EROFS chunk", found));
+                let actual = format!("device {device}");
+                return Err(filesystem.window.unsupported(position, "EROFS chunk", actual));
             }
             let block = u32_le(&entry, unit - 4).or_internal(short, position)?;
             let inside = offset & ((1 << bits) - 1);
@@ -306,7 +307,7 @@ impl FileReader<'_> {
         Ok(())
     }
 
-    /// Appends bytes of the packed inode: `len`, or fewer if the reader needs fewer.
+    /// Appends `len` bytes of the packed inode, or fewer if the reader needs fewer.
     fn append_packed(&mut self, position: u64, offset: u64, len: u64) -> Result<()> {
         let window = &self.filesystem.window;
         let what = "EROFS fragment";
