@@ -1,8 +1,8 @@
-//! Cost of an image, one bench for each operation: opening it, planning an edit, finding a range, reading one, editing
-//! it in place, and reading a program from its root file system. The image is a sparse 1 GiB file, as long as a real
-//! one, and the config has 100 KiB.
+//! Measures the operations on an image: opening it, planning an edit, finding a range, reading a range, editing it in
+//! place, and reading a program from its root file system. The image is a sparse 1 GiB file, which is the size of a
+//! real image, and the config is 100 KiB.
 //!
-//! `cargo bench -p isogen` takes half a minute, `cargo bench -p isogen -- --quick` a few seconds.
+//! `cargo bench -p isogen` takes half a minute, and `cargo bench -p isogen -- --quick` a few seconds.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "a bench over its own image")]
 
@@ -23,10 +23,10 @@ use isogen::{
 
 const ROOTFS_LEN: u64 = 1 << 30;
 const CONFIG_LEN: usize = 100 << 10;
-/// A config that needs a re-layout.
+/// Length of a config that needs a re-layout.
 const LARGE_CONFIG_LEN: usize = 1 << 20;
 
-/// A temporary image.
+/// An image in a temporary folder.
 struct BenchImage {
     folder: tempfile::TempDir,
     edits: Edits,
@@ -65,7 +65,7 @@ fn open_image(path: &Path) -> BaseImage {
     BaseImage::open(path).unwrap()
 }
 
-/// A config that is mostly base64, like real ones: it compresses to three quarters.
+/// A config that is mostly base64, like real configs. It compresses to three quarters of its length.
 fn config_of_len(len: usize) -> Vec<u8> {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut state = 1_u64;
@@ -85,7 +85,7 @@ fn bench_plan(criterion: &mut Criterion, bench: &BenchImage) {
     let image = open_image(&bench.path());
     let mut group = criterion.benchmark_group("plan");
     group.bench_function("edits", |bencher| bencher.iter(|| image.plan(black_box(&bench.edits)).unwrap()));
-    // The base is hashed once in its lifetime, not for each plan.
+    // The base image is hashed once, not for each plan.
     image.source().set_digest(isogen::Digest::from_data(b"known"));
     let plan = image.plan(&bench.edits).unwrap();
     group.bench_function("identity", |bencher| bencher.iter(|| black_box(&plan).identity().unwrap()));
@@ -93,7 +93,7 @@ fn bench_plan(criterion: &mut Criterion, bench: &BenchImage) {
         bencher.iter(|| image.initrd([black_box(bench.packed.clone())]).unwrap());
     });
     let described = Edits::new().minimal(None);
-    // The description is verified once per base.
+    // The description is verified once for each base image.
     image.verify_minimal().unwrap();
     group.bench_function("minimal", |bencher| bencher.iter(|| image.plan(black_box(&described)).unwrap()));
     group.bench_function("relayout", |bencher| bencher.iter(|| image.plan(black_box(&bench.large)).unwrap()));
@@ -108,7 +108,7 @@ fn bench_plan(criterion: &mut Criterion, bench: &BenchImage) {
     group.finish();
 }
 
-/// Offsets all over an artifact, the same ones each time.
+/// Offsets all over an artifact, the same in every run.
 fn pseudorandom_offsets(len: u64) -> impl FnMut() -> u64 {
     let mut state = 7_u64;
     move || {
@@ -153,7 +153,7 @@ fn bench_read_at(criterion: &mut Criterion, bench: &BenchImage) {
     group.finish();
 }
 
-/// The full digest of a 1 GiB image whose base was hashed before, and, for an image edited in place, by a full pass.
+/// Hashes a 1 GiB image whose base image was hashed before. An image edited in place needs a full pass.
 fn bench_sha256(criterion: &mut Criterion, bench: &BenchImage) {
     let image = open_image(&bench.path());
     let mut group = criterion.benchmark_group("sha256");
@@ -162,7 +162,7 @@ fn bench_sha256(criterion: &mut Criterion, bench: &BenchImage) {
     shared.sha256().unwrap();
     group.bench_function("shared-prefix", |bencher| bencher.iter(|| black_box(&shared).sha256().unwrap()));
     group.bench_function("full-pass", |bencher| {
-        // A newly opened base has no saved hash states.
+        // A newly opened base image has no saved hash states.
         bencher.iter_batched(|| bench.plan(), |plan| plan.sha256().unwrap(), BatchSize::PerIteration);
     });
     group.finish();
@@ -171,7 +171,7 @@ fn bench_sha256(criterion: &mut Criterion, bench: &BenchImage) {
 fn bench_embed_in_place(criterion: &mut Criterion, bench: &BenchImage) {
     let path = bench.path();
     criterion.bench_function("embed-in-place", |bencher| {
-        // Like the command: open the image, plan the edit, write the changes and sync to disk.
+        // The same steps as in the command: open the image, plan the edit, write the changes and sync to disk.
         bencher.iter(|| {
             let image = open_image(&path);
             let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
@@ -184,7 +184,7 @@ fn bench_embed_in_place(criterion: &mut Criterion, bench: &BenchImage) {
     });
 }
 
-/// A program of 8 MiB that compresses to about a half.
+/// A program of 8 MiB that compresses to about half its length.
 fn program_bytes() -> Vec<u8> {
     let mut state = 3_u64;
     let words = std::iter::repeat_with(|| {
@@ -194,7 +194,7 @@ fn program_bytes() -> Vec<u8> {
     words.take(2 << 20).flatten().collect()
 }
 
-/// Finding, reading and packing a program; packing takes most of the time.
+/// Finds, reads and packs a program. Packing takes most of the time.
 fn bench_nmstatectl(criterion: &mut Criterion, bench: &BenchImage) {
     let program = program_bytes();
     let path = "usr/bin/nmstatectl";

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zeros_at_start_stops_at_the_first_other_byte() {
+    fn count_leading_zeros_stops_at_the_first_other_byte() {
         for len in [0, 1, 63, 64, 65, 128, 200] {
             let zeros = vec![0; len];
             assert_eq!(count_leading_zeros(&zeros), len);
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn at_most_is_limited_by_the_buffer() {
+    fn prefix_mut_is_limited_by_the_buffer() {
         let mut buf = [0; 5];
         for (len, expected) in [(0, 0), (4, 4), (5, 5), (6, 5), (u64::MAX, 5)] {
             assert_eq!(prefix_mut(&mut buf, len).len(), expected);

@@ -38,7 +38,7 @@ mod tests {
     use crate::error::Error;
 
     #[test]
-    fn writers_write_their_field_only() {
+    fn writers_change_only_their_field() {
         let mut bytes = [0xAA; 16];
         put_u8(&mut bytes, 0, 255).unwrap();
         put_slice(&mut bytes, 2, &[1, 2, 3, 4]).unwrap();
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn writers_outside_of_the_structure_are_internal_errors() {
+    fn writing_past_the_end_of_a_structure_is_an_internal_error() {
         let mut bytes = [0; 8];
         let failed = [
             put_u8(&mut bytes, 8, 1),

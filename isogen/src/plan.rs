@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn hashing_ends_when_the_digest_is_not_wanted() {
+    fn hashing_stops_when_the_digest_is_not_wanted() {
         let chunks = 5;
         let base = Source::from_bytes("base", vec![7; chunks * HASH_BUFFER_LEN]);
         let plan = Plan::from_source(Arc::new(base));

@@ -1,5 +1,5 @@
-//! Archives read back as they were packed, in every encoding and combination, and no damaged archive makes the reader
-//! panic or exceed its limits.
+//! Archives read back as they were packed, in every encoding and combination. No damaged archive makes the reader panic
+//! or exceed its limits.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "test code over its own small archives")]
 
@@ -19,7 +19,7 @@ fn archive_from(members: &BTreeMap<String, Vec<u8>>) -> Archive {
     archive
 }
 
-/// Names of one to five components, of any characters that a file name may contain.
+/// Names of one to five path components, with any characters that a file name may contain.
 fn member_name() -> impl Strategy<Value = String> {
     vec("[^/\0]{1,12}", 1..6).prop_map(|components| components.join("/"))
 }
@@ -33,11 +33,11 @@ fn members() -> impl Strategy<Value = BTreeMap<String, Vec<u8>>> {
 }
 
 fn any_encoding() -> impl Strategy<Value = Encoding> {
-    // The largest preset of xz needs much memory and time, so it comes up less often.
+    // Preset 9 of xz needs much memory and time, so it is less frequent.
     prop_oneof![1 => Just(Encoding::Xz), 6 => Just(Encoding::Gzip), 6 => Just(Encoding::Stored)]
 }
 
-/// One of several concatenated archives, and the zeros after it.
+/// One of several concatenated archives, and the number of zeros after it.
 fn concatenated_archive() -> impl Strategy<Value = (BTreeMap<String, Vec<u8>>, Encoding, usize)> {
     (members(), any_encoding(), select(vec![0_usize, 4, 508, 70_000]))
 }
@@ -46,8 +46,8 @@ fn proptest_config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// A member of a cpio archive in the `newc` format: inode, mode, user, group, links, time, length, four device numbers,
-/// length of the name, checksum.
+/// A member of a cpio archive in the `newc` format. The fields are inode, mode, user, group, links, time, length, four
+/// device numbers, length of the name, and checksum.
 fn cpio_member(name: &str, mode: u32, contents: &[u8]) -> Vec<u8> {
     let len = u32::try_from(contents.len()).unwrap();
     let name_len = u32::try_from(name.len() + 1).unwrap();
@@ -69,7 +69,7 @@ proptest! {
         prop_assert_eq!(packed.len() % 4, 0);
         prop_assert_eq!(packed.is_empty(), members.is_empty());
         prop_assert_eq!(&Archive::read(&packed.as_bytes()[..], LIMITS).unwrap(), &archive);
-        prop_assert_eq!(packed, archive.pack(encoding).unwrap(), "the same members give the same bytes");
+        prop_assert_eq!(packed, archive.pack(encoding).unwrap(), "packing the same members twice");
         let always = archive.pack_even_if_empty(encoding).unwrap();
         prop_assert_eq!(&Archive::read(&always.as_bytes()[..], LIMITS).unwrap(), &archive);
     }
@@ -104,13 +104,13 @@ proptest! {
     }
 
     #[test]
-    fn only_selected_members_are_kept(members in members(), encoding in any_encoding(), wanted in any::<Index>()) {
+    fn only_selected_members_are_kept(members in members(), encoding in any_encoding(), index in any::<Index>()) {
         let packed = archive_from(&members).pack(encoding).unwrap();
-        let wanted = members.keys().nth(wanted.index(members.len().max(1))).cloned().unwrap_or_default();
-        let found = Archive::read_matching(&packed.as_bytes()[..], LIMITS, |name| name == wanted).unwrap();
-        let expected = members.get(&wanted).map(|contents| (&wanted[..], &contents[..]));
-        prop_assert_eq!(found.iter().map(|(name, contents)| (name, &contents[..])).next(), expected);
-        prop_assert!(found.len() <= 1);
+        let selected = members.keys().nth(index.index(members.len().max(1))).cloned().unwrap_or_default();
+        let archive = Archive::read_matching(&packed.as_bytes()[..], LIMITS, |name| name == selected).unwrap();
+        let expected = members.get(&selected).map(|contents| (&selected[..], &contents[..]));
+        prop_assert_eq!(archive.iter().map(|(name, contents)| (name, &contents[..])).next(), expected);
+        prop_assert!(archive.len() <= 1);
     }
 
     #[test]
@@ -120,12 +120,12 @@ proptest! {
         limits in (0..30_000_u64, 0..30_000_u64, 0..10_u64),
     ) {
         let packed = archive_from(&members).pack(encoding).unwrap();
-        let (decoded, kept, count) = limits;
-        let limits = ArchiveLimits { decoded_bytes: decoded, kept_bytes: kept, members: count };
+        let (decoded, kept_bytes, count) = limits;
+        let limits = ArchiveLimits { decoded_bytes: decoded, kept_bytes, members: count };
         match Archive::read(&packed.as_bytes()[..], limits) {
             Ok(read) => {
-                let kept: usize = read.iter().map(|(_, contents)| contents.len()).sum();
-                prop_assert!(kept as u64 <= limits.kept_bytes && read.len() as u64 <= limits.members);
+                let kept_bytes: usize = read.iter().map(|(_, contents)| contents.len()).sum();
+                prop_assert!(kept_bytes as u64 <= limits.kept_bytes && read.len() as u64 <= limits.members);
                 prop_assert_eq!(read, archive_from(&members));
             }
             Err(error) => prop_assert!(matches!(error, ArchiveError::Limit { .. }), "{}", error),
@@ -133,7 +133,7 @@ proptest! {
     }
 }
 
-/// A damage at a position.
+/// A kind of damage and its position.
 #[derive(Debug, Clone)]
 enum ArchiveDamage {
     Set(Index, u8),
@@ -198,13 +198,13 @@ proptest! {
         }
         damages.iter().for_each(|damage| damage.apply(&mut bytes));
         if let Ok(read) = Archive::read(&bytes[..], LIMITS) {
-            let kept: usize = read.iter().map(|(_, contents)| contents.len()).sum();
-            prop_assert!(kept as u64 <= LIMITS.kept_bytes && read.len() as u64 <= LIMITS.members);
+            let kept_bytes: usize = read.iter().map(|(_, contents)| contents.len()).sum();
+            prop_assert!(kept_bytes as u64 <= LIMITS.kept_bytes && read.len() as u64 <= LIMITS.members);
         }
     }
 }
 
-/// The slow encoding is tested separately: one archive, damaged at many positions.
+/// xz is slow, so this test damages a single archive at many positions.
 #[test]
 fn damaged_xz_stream_is_refused_or_harmless() {
     let members = BTreeMap::from([("config.ign".to_owned(), b"{\"ignition\":{}}".repeat(40))]);
@@ -214,7 +214,7 @@ fn damaged_xz_stream_is_refused_or_harmless() {
         for change in [0x01, 0x80, 0xFF] {
             let mut bytes = packed.clone();
             bytes[at] ^= change;
-            // The xz checksum covers the contents, and each header has its own.
+            // The checksum of xz covers the contents, and each header has its own checksum.
             match Archive::read(&bytes[..], LIMITS) {
                 Ok(read) => assert!(read == archive, "byte {at} with {change:#x}"),
                 Err(error) => assert!(!error.to_string().is_empty()),

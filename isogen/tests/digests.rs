@@ -1,5 +1,5 @@
-//! The SHA-256 digest of an artifact, from a saved hash state and by a full pass, compared with `sha256sum` of the
-//! file.
+//! The SHA-256 digest of an artifact, computed from a saved hash state and by a full pass, equals the result of
+//! `sha256sum` for the file.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,7 @@ use isogen::{Archive, BaseImage, Edits, Encoding, KargsEdit, KargsOperations, Pl
 /// Long enough for a saved hash state after the root file system.
 const ROOTFS_LEN: u64 = 4 << 20;
 
-/// A base that counts the bytes that are read.
+/// A base image that counts the bytes read from it.
 #[derive(Debug, Clone)]
 struct CountingSource {
     bytes: Bytes,
@@ -40,7 +40,7 @@ impl CountingSource {
         BaseImage::from_source(source).unwrap()
     }
 
-    /// Runs `work`; returns the number of bytes read, and the result.
+    /// Runs `work` and returns the number of bytes read and the result.
     fn count_reads<T>(&self, work: impl FnOnce() -> T) -> (u64, T) {
         let before = self.read.load(Ordering::Relaxed);
         let result = work();
@@ -48,7 +48,7 @@ impl CountingSource {
     }
 }
 
-/// The digest by coreutils of the written file.
+/// The digest of the written file according to coreutils.
 fn sha256sum(plan: &Plan) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("image");
@@ -63,7 +63,8 @@ fn archive_of_len(byte: u8, len: usize) -> Archive {
     archive
 }
 
-/// A full image of one cluster, with an archive that needs a re-layout and, if possible, its own kernel argument.
+/// A full image for one cluster. The archive needs a re-layout, and the cluster has its own kernel argument if
+/// possible.
 fn plan_for_cluster(image: &BaseImage, number: u8) -> Plan {
     let mut edits = Edits::new()
         .archive(archive_of_len(number, 300_000 + usize::from(number)).pack(Encoding::Stored).unwrap());
@@ -93,7 +94,8 @@ fn shared_extents_are_hashed_once() {
     }
 }
 
-/// In-place edits come before the root file system: no state can be shared, and the digest is still right.
+/// In-place edits are before the root file system, so artifacts cannot share hash states. The digest must still be
+/// correct.
 #[test]
 fn images_edited_in_place_are_hashed_whole() {
     for recipe in Recipe::all().map(|recipe| recipe.rootfs_len(ROOTFS_LEN)) {

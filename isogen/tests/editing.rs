@@ -1,5 +1,6 @@
-//! For every era and architecture: an edited image is the original with only its areas overwritten, it shows the edits
-//! when opened, a reset restores the original, and the PXE initrd and the minimal image are correct.
+//! Edits of the images of every era and architecture. An edited image differs from the original only in its embed
+//! areas, and opening it shows the edits. A reset restores the original. The PXE initrd and the minimal image are
+//! correct.
 
 #![allow(
     clippy::unwrap_used,
@@ -37,7 +38,7 @@ fn network_archive() -> Archive {
     archive
 }
 
-/// Archives for the Ignition area: the packed archive, and the members that it must read back as.
+/// Archives for the Ignition area, and the members that the area must contain after the edit.
 static ARCHIVES: LazyLock<Vec<(Vec<PackedArchive>, Archive)>> = LazyLock::new(|| {
     let packed = |archive: Archive, encoding| archive.pack(encoding).unwrap();
     let mut both = network_archive();
@@ -49,7 +50,7 @@ static ARCHIVES: LazyLock<Vec<(Vec<PackedArchive>, Archive)>> = LazyLock::new(||
     ]
 });
 
-/// Kernel arguments: the edit, and its result on the defaults of an unedited image.
+/// Edits of the kernel arguments, and the expected arguments of an image that had the defaults.
 fn kargs_edits(default: &str) -> Vec<(KargsEdit, String)> {
     let operations = KargsOperations {
         append: vec!["console=ttyS0".into(), "rd.x=1".into()],
@@ -66,22 +67,22 @@ fn kargs_edits(default: &str) -> Vec<(KargsEdit, String)> {
     ]
 }
 
-/// The naive edit: copies the image and overwrites the areas that the fixture's maker knows.
+/// A simple reference edit: copies the image and overwrites the areas at the positions that the fixture records.
 fn naive_edit(fixture: &FixtureImage, archives: Option<&[PackedArchive]>, kargs: Option<&str>) -> Vec<u8> {
     let mut copy = fixture.bytes.to_vec();
-    let put = |copy: &mut Vec<u8>, extent: fixtures::Extent, bytes: &[u8], fill: u8| {
+    let overwrite = |copy: &mut Vec<u8>, extent: fixtures::Extent, bytes: &[u8], fill: u8| {
         let area = &mut copy[extent.offset as usize..][..extent.len as usize];
         area[..bytes.len()].copy_from_slice(bytes);
         area[bytes.len()..].fill(fill);
     };
     if let Some(archives) = archives {
         let bytes: Vec<u8> = archives.iter().flat_map(|packed| packed.as_bytes().to_vec()).collect();
-        put(&mut copy, fixture.mastered.ignition.unwrap(), &bytes, 0);
+        overwrite(&mut copy, fixture.mastered.ignition.unwrap(), &bytes, 0);
     }
     if let Some(kargs) = kargs {
         let (end, pad) = fixture.end_and_pad();
         let line = [kargs.as_bytes(), &[end]].concat();
-        fixture.mastered.kargs.iter().for_each(|area| put(&mut copy, *area, &line, pad));
+        fixture.mastered.kargs.iter().for_each(|area| overwrite(&mut copy, *area, &line, pad));
     }
     copy
 }
@@ -150,7 +151,7 @@ fn rejects_archive_for_images_without_an_area() {
     }
 }
 
-/// All combinations of archives and kernel arguments, on all images.
+/// Tests all combinations of archives and kernel arguments on all images.
 #[test]
 fn edited_image_is_the_original_with_its_areas_overwritten() {
     for fixture in images_with_ignition_area() {
@@ -288,7 +289,7 @@ fn initrd_with_appended_archives_reads_back() {
     }
 }
 
-/// The mastered minimal image with its arguments overwritten, and the offset of its copy of `kargs.json`.
+/// The minimal image as mastered, with its kernel arguments overwritten, and the range of its copy of `kargs.json`.
 fn expected_minimal(
     fixture: &FixtureImage,
     mastered: &[u8],
@@ -300,7 +301,7 @@ fn expected_minimal(
     filled.resize(fixture.mastered.kargs[0].len as usize, pad);
     let pattern = [fixture.recipe.default_kargs().as_bytes(), &[end], &[pad; 4]].concat();
     for at in offsets_of(mastered, &pattern) {
-        // The area at the start of a sector is the file `.cmdline` with the old defaults.
+        // An area at the start of a sector is the file `.cmdline`, which keeps the old defaults.
         if at % 2048 != 0 {
             copy[at..at + filled.len()].copy_from_slice(&filled);
         }
@@ -339,13 +340,13 @@ fn minimal_image_equals_the_mastered_one() {
             assert_eq!(kargs.default().unwrap(), default, "{}", fixture.name());
             assert!(matches!(opened.rootfs(), Err(Error::NotFound { .. })));
             let (mut expected, json) = expected_minimal(fixture, &mastered, line);
-            let found = plan_bytes(&plan);
+            let actual = plan_bytes(&plan);
             let mut description: Value = serde_json::from_slice(fixture.file("coreos/kargs.json")).unwrap();
             description["default"] = default.clone().into();
-            assert_eq!(serde_json::from_slice::<Value>(&found[json.clone()]).unwrap(), description);
-            expected[json.clone()].copy_from_slice(&found[json]);
-            let differs = found.iter().zip(&expected).position(|(a, b)| a != b);
-            assert!(found == expected, "{}: first difference at {differs:?}", fixture.name());
+            assert_eq!(serde_json::from_slice::<Value>(&actual[json.clone()]).unwrap(), description);
+            expected[json.clone()].copy_from_slice(&actual[json]);
+            let differs = actual.iter().zip(&expected).position(|(a, b)| a != b);
+            assert!(actual == expected, "{}: first difference at {differs:?}", fixture.name());
         }
     }
 }
@@ -366,7 +367,7 @@ fn rejects_minimal_image_of_a_customised_one() {
     }
 }
 
-/// A changed byte in a file that both images share is detected by the digest.
+/// The digest detects a changed byte in a file that both images share.
 #[test]
 fn changed_shared_byte_fails_the_digest() {
     let with_minimal = diverse_images().iter().filter(|fixture| fixture.mastered.minimal.is_some());
@@ -380,7 +381,7 @@ fn changed_shared_byte_fails_the_digest() {
     }
 }
 
-/// Realistic arguments with filler characters, quotes and multi-byte letters.
+/// Realistic arguments that contain filler characters, quotes and multi-byte letters.
 fn kernel_argument() -> impl Strategy<Value = String> {
     "[a-z.#=\"ä€𝄞]{1,12}"
 }
@@ -404,15 +405,15 @@ proptest! {
             let edited = reopen(&plan);
             prop_assert_eq!(&edited.archive().unwrap(), &archive);
             prop_assert_eq!(edited.kargs().unwrap().current().unwrap(), &line);
-            // Removing appended arguments gives the same bytes as never appending them.
+            // Removing appended arguments must result in the same bytes as never appending them.
             let operations = |append: &[&str], delete: &[&str]| KargsOperations {
                 append: append.iter().map(ToString::to_string).collect(),
                 delete: delete.iter().map(ToString::to_string).collect(),
                 replace: Vec::new(),
             };
             let appended = edited.plan(&Edits::new().kargs(KargsEdit::Current(operations(&["UNIQUE"], &[])))).unwrap();
-            let taken = operations(&[], &["UNIQUE"]);
-            let restored = reopen(&appended).plan(&Edits::new().kargs(KargsEdit::Current(taken))).unwrap();
+            let removal = operations(&[], &["UNIQUE"]);
+            let restored = reopen(&appended).plan(&Edits::new().kargs(KargsEdit::Current(removal))).unwrap();
             prop_assert!(plan_bytes(&restored) == plan_bytes(&plan), "{}", fixture.name());
         }
     }

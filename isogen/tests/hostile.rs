@@ -1,5 +1,5 @@
-//! Invalid images and archives, damaged or hostile, are refused with an error that says what is wrong and where, or
-//! accepted without harm: no panic, no endless work, no memory beyond the limits.
+//! Damaged and hostile images and archives. They are refused with an error that contains the reason and the position,
+//! or accepted without harm: no panic, no endless work, and no memory use beyond the limits.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,24 +20,24 @@ use isogen::initrd::ArchiveLimits;
 use isogen::verify::CheckOutcome;
 use isogen::{Archive, ArchiveError, BaseImage, Edits, Error, ImageDifference, Source, Volume};
 
-/// The longest that one image or archive may take, in an unoptimised build on a busy machine. Most take milliseconds.
+/// Maximum time for one image or archive, in an unoptimised build on a busy machine. Most images take milliseconds.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
-/// The peak memory of this whole program: the limits of the crate, and the memory for making the images.
+/// Maximum memory of the whole test program: the limits of the crate, plus the memory for creating the images.
 const MEMORY_LIMIT: u64 = 768 << 20;
 
-/// The errors of a whole chain of causes, on one line.
+/// Joins the messages of an error and all its causes in one line.
 fn error_chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// Whether an error names the file and the position in it.
+/// Returns `true` if an error names the file and the position in it.
 fn names_position(error: &Error, file: &str) -> bool {
     let text = error_chain(error);
-    let named = text.contains(file);
-    let placed = text.contains("byte ") || text.contains("coreos/") || text.contains("system area");
-    // These are about the whole file, and contain the numbers or the digests.
-    named && (placed || matches!(error, Error::Incomplete { .. } | Error::MinimalDigest { .. }))
+    let has_name = text.contains(file);
+    let has_position = text.contains("byte ") || text.contains("coreos/") || text.contains("system area");
+    // These errors are about the whole file, and contain the numbers or the digests instead of a position.
+    has_name && (has_position || matches!(error, Error::Incomplete { .. } | Error::MinimalDigest { .. }))
 }
 
 fn within_time_limit<T>(name: &str, work: impl FnOnce() -> T) -> T {
@@ -56,14 +56,14 @@ fn run_all_operations(source: Source) -> Result<(), Error> {
     Ok(())
 }
 
-/// The peak memory of this process.
+/// Returns the peak memory of this process.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// The operations up to a stage.
+/// Runs the operations up to a stage.
 fn run_until_stage(stage: Stage, source: Source) -> Result<BaseImage, Error> {
     let image = BaseImage::from_source(source)?;
     if stage >= Stage::Areas
@@ -82,11 +82,11 @@ fn run_until_stage(stage: Stage, source: Source) -> Result<BaseImage, Error> {
     Ok(image)
 }
 
-/// Whether the tables that are only displayed are reported as invalid.
+/// Returns `true` if the tables that the crate only displays are reported as invalid.
 fn reports_wrong_tables(image: &BaseImage) -> bool {
-    let shown = ["boot catalogue", "boot info table", "partition tables"];
+    let tables = ["boot catalogue", "boot info table", "partition tables"];
     let checks = image.verify().unwrap();
-    checks.iter().any(|check| shown.contains(&check.name) && matches!(check.outcome, CheckOutcome::Wrong(_)))
+    checks.iter().any(|check| tables.contains(&check.name) && matches!(check.outcome, CheckOutcome::Wrong(_)))
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn invalid_images_are_refused_at_the_expected_stage() {
                 run_until_stage(Stage::Archive, source())
                     .unwrap_or_else(|error| panic!("{file}: {}", error_chain(&error)));
             }
-            // No edit of this crate moves the targets of these tables, so it reads them and reports problems.
+            // Edits of this crate never move the targets of these tables, so it reads the tables and reports problems.
             (Expect::Refuse(Stage::Boot), _) => match run_until_stage(Stage::Boot, source()) {
                 Ok(image) => assert!(reports_wrong_tables(&image), "{file}"),
                 Err(error) => assert!(names_position(&error, &file), "{}", error_chain(&error)),
@@ -131,21 +131,21 @@ fn invalid_archives_are_refused_and_unusual_ones_read() {
         match hostile.expect {
             Expect::Accept => {
                 let read = read.unwrap_or_else(|error| panic!("{}: {}", hostile.name, error_chain(&error)));
-                let found: Vec<_> = read.iter().map(|(name, contents)| (name, &contents[..])).collect();
-                assert_eq!(found, hostile.files, "{}", hostile.name);
+                let files: Vec<_> = read.iter().map(|(name, contents)| (name, &contents[..])).collect();
+                assert_eq!(files, hostile.files, "{}", hostile.name);
             }
             Expect::Refuse(Stage::Archive) => {
                 let error = read.map(|_| hostile.what).unwrap_err();
                 assert!(error_chain(&error).contains("byte "), "{}: {}", hostile.name, error_chain(&error));
             }
-            // Code that extracts members to a folder checks their names.
+            // Code that extracts members to a folder must check their names itself.
             _ => assert!(read.is_ok_and(|read| read.len() < 1_000_000) || hostile.expect == Expect::Either),
         }
     }
     assert!(peak_memory() < MEMORY_LIMIT, "{} bytes", peak_memory());
 }
 
-/// A small random number generator, so that every run tries the same damage.
+/// A small random number generator with a fixed seed, so that every run tries the same damage.
 struct RandomNumbers(u64);
 
 impl RandomNumbers {
@@ -161,7 +161,7 @@ impl RandomNumbers {
     }
 }
 
-/// Regions where damage may matter: all metadata.
+/// Extents in which damage may have an effect: all metadata.
 fn metadata_extents(fixture: &FixtureImage) -> Vec<fixtures::Extent> {
     let at = |offset, len| fixtures::Extent { offset, len };
     let mut extents = vec![at(0, 4096), at(32_600, 168), at(16 * 2048, 4 * 2048)];
@@ -210,20 +210,21 @@ fn damaged_images_are_refused_or_harmless() {
                 Err(error) => assert!(names_position(&error, "damaged.iso"), "{}", error_chain(&error)),
             }
         }
-        // Most damage hits names, dates and copies of numbers; if no damaged image opened, the test would cover little.
+        // Damage is usually in names, dates and copies of numbers. If no damaged image opened, the test would cover
+        // little.
         assert!((ROUNDS / 20..ROUNDS).contains(&opened), "{}: {opened} of {ROUNDS} opened", fixture.name());
     }
     assert!(peak_memory() < MEMORY_LIMIT, "{} bytes", peak_memory());
 }
 
-/// A handmade volume: the descriptors of a valid image, and directories after its end.
+/// A handmade volume: the descriptors of a valid image, followed by other directories after its end.
 struct HandmadeVolume {
     image: Vec<u8>,
 }
 
 impl HandmadeVolume {
     fn new() -> Self {
-        // Without a partition table after the volume, and without Joliet, whose tree would need the same changes.
+        // The image has no partition table after the volume, and no Joliet tree, which would need the same changes.
         let fixture = diverse_images().iter().find(|fixture| fixture.name().contains("ppc64le")).unwrap();
         Self { image: fixture.bytes.to_vec() }
     }
@@ -283,8 +284,8 @@ fn directory_record(name: &[u8], sector: u32, len: u32, flags: u8) -> Vec<u8> {
     record
 }
 
-/// Eight thousand directories of one MiB each, all over the same few sectors: without a limit on all directories
-/// together, a file of 17 MiB would take 20 GiB of memory.
+/// Eight thousand directories of 1 MiB each use the same few sectors. Without a limit on the total length of
+/// directories, a file of 17 MiB would take 20 GiB of memory.
 #[test]
 fn directories_that_share_their_sectors_are_refused() {
     let mut volume = HandmadeVolume::new();
@@ -302,7 +303,7 @@ fn directories_that_share_their_sectors_are_refused() {
     assert!(peak_memory() < MEMORY_LIMIT, "{} bytes", peak_memory());
 }
 
-/// Twenty thousand configs of 64 KiB over the same sectors. Searching all of them for the marker would take too long.
+/// Twenty thousand configs of 64 KiB use the same sectors. Searching all of them for the marker would take too long.
 #[test]
 fn number_of_configs_searched_for_the_marker_is_limited() {
     let mut volume = HandmadeVolume::new();
@@ -317,7 +318,7 @@ fn number_of_configs_searched_for_the_marker_is_limited() {
     assert!(start.elapsed() < TIME_LIMIT / 3, "{:?}", start.elapsed());
 }
 
-/// The old header names an Ignition area outside of any file, so a re-layout cannot grow a file.
+/// The old header contains an Ignition area outside of any file, so a re-layout cannot grow a file.
 #[test]
 fn rejects_relayouts_of_ignition_areas_outside_of_files() {
     let mut volume = HandmadeVolume::new();
@@ -331,7 +332,7 @@ fn rejects_relayouts_of_ignition_areas_outside_of_files() {
     assert!(matches!(error, Error::Malformed { offset: 65_536, .. }), "{error}");
 }
 
-/// A path of thousands of steps, each through a directory of thousands of entries.
+/// The path has thousands of components, each in a directory with thousands of entries.
 #[test]
 fn long_paths_through_large_directories_are_followed_quickly() {
     let mut volume = HandmadeVolume::new();
@@ -353,8 +354,8 @@ fn long_paths_through_large_directories_are_followed_quickly() {
     assert!(start.elapsed() < TIME_LIMIT / 3, "{:?}", start.elapsed());
 }
 
-/// Twenty thousand different files that share their bytes: inspecting, verifying and comparing the image must not read
-/// or list the same bytes for each of them.
+/// Twenty thousand different files share their bytes. Inspecting, verifying and comparing the image must not read or
+/// list the same bytes for each file.
 #[test]
 fn files_that_overlap_are_read_once() {
     let mut volume = HandmadeVolume::new();
@@ -372,7 +373,7 @@ fn files_that_overlap_are_read_once() {
     assert!(start.elapsed() < TIME_LIMIT / 3, "{:?}", start.elapsed());
 }
 
-/// A thousand streams, each within the limits.
+/// Each of the thousand streams is within the limits.
 #[test]
 fn concatenated_bombs_share_one_limit() {
     let mut archive = Archive::new();

@@ -1,4 +1,4 @@
-//! Minimal ISOs of images whose `miniso.dat` is right, wrong, or not readable.
+//! Minimal ISOs of images whose `miniso.dat` is correct, wrong, or unreadable.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::cast_possible_truncation)]
 
@@ -24,7 +24,7 @@ fn images_with_description() -> impl Iterator<Item = &'static FixtureImage> {
     diverse_images().iter().filter(|fixture| fixture.mastered.minimal.is_some() && fixture.has_kargs())
 }
 
-/// The image with one changed byte in a file.
+/// Returns the image with one changed byte in a file.
 fn with_flipped_byte(fixture: &FixtureImage, path: &str, at: u64) -> Vec<u8> {
     let mut bytes = fixture.bytes.to_vec();
     bytes[(fixture.mastered.files[path].offset + at) as usize] ^= 1;
@@ -65,8 +65,8 @@ fn wrong_description_is_replaced_by_a_relayout() {
     }
 }
 
-/// An image of which one byte may be unreadable. It counts reads of one byte of the initrd, which only verification
-/// reads.
+/// An image that may have one unreadable byte. It counts the reads of one byte of the initrd, which only the
+/// verification reads.
 #[derive(Debug, Clone)]
 struct DamagedSource {
     bytes: Bytes,
@@ -100,7 +100,7 @@ impl DamagedSource {
         (damaged, BaseImage::from_source(source).unwrap())
     }
 
-    /// Plans a minimal ISO; returns its layout and the number of reads of the initrd so far.
+    /// Plans a minimal ISO. Returns its layout strategy and the number of reads of the initrd so far.
     fn plan_minimal(&self, image: &BaseImage) -> (LayoutStrategy, u64) {
         let strategy = image.layout_strategy(&minimal_edits()).unwrap();
         image.plan(&minimal_edits()).unwrap();

@@ -1,4 +1,4 @@
-//! A build without xz or zstd refuses data that needs them with a typed error. It never treats such data as damaged.
+//! A build without xz or zstd refuses data in these formats with a typed error. It never reports such data as damaged.
 
 #![cfg(not(all(feature = "xz", feature = "zstd")))]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
@@ -44,7 +44,7 @@ fn assert_archive_is_unsupported(packed: &[u8], compression: Compression) {
     assert!(error.to_string().ends_with(&expected), "{error}");
 }
 
-/// A `rootfs.img` whose squashfs has only a superblock, with the number of its compressor.
+/// Opens a `rootfs.img` whose squashfs consists only of a superblock with this compressor number.
 fn open_squashfs(compressor: u8) -> Result<RootFilesystem, Error> {
     let mut superblock = [0; 96];
     superblock[..4].copy_from_slice(b"hsqs");
@@ -92,14 +92,14 @@ fn other_compressions_are_supported() {
     assert_eq!(read_after_gzip(&xz_archive()).is_ok(), Compression::Xz.is_supported());
 }
 
-/// A re-layout instead would have other bytes than the plan of a build with xz.
+/// A re-layout would produce other bytes than the plan of a build with xz.
 #[test]
 #[cfg_attr(feature = "xz", ignore = "needs a build without xz")]
 fn description_of_the_minimal_iso_is_neither_wrong_nor_replaced() {
     for fixture in diverse_images().iter().filter(|fixture| fixture.mastered.minimal.is_some()) {
         let image: BaseImage = fixture.open();
         let edits = Edits::new().minimal(Some("http://192.0.2.1/rootfs.img"));
-        // The second plan must not use a result that the first one recorded.
+        // The second plan must not use a recorded result of the first plan.
         for _ in 0..2 {
             let error = image.plan(&edits).unwrap_err();
             assert!(matches!(error, Error::UnsupportedCompression { .. }), "{}: {error}", fixture.name());

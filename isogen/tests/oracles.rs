@@ -1,7 +1,8 @@
-//! Compares with programs that share no code with this crate: `cpio`, `xz` and `gzip` for packed archives; `xorriso`,
-//! `isoinfo` and the `iso9660` crate for written images.
+//! Compares this crate with programs that share no code with it: `cpio`, `xz` and `gzip` for packed archives;
+//! `xorriso`, `isoinfo` and the `iso9660` crate for written images.
 //!
-//! A missing program is reported and skipped, or fails with `KINDLING_REQUIRE_TOOLS=1`.
+//! If a program is missing, its tests print a notice and are skipped. With `KINDLING_REQUIRE_TOOLS=1` they fail
+//! instead.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +26,8 @@ use readers::{
     read_with_iso9660_crate, run_program, text_lines,
 };
 
-/// Names like those of configs and network settings, contents of every length up to a multiple of four and beyond.
+/// Names like the names of configs and network settings. The contents have every length up to a multiple of four and
+/// beyond.
 fn sample_archive() -> Archive {
     let mut archive = Archive::new();
     let names =
@@ -37,7 +39,7 @@ fn sample_archive() -> Archive {
     archive
 }
 
-/// The plain cpio archive in an encoded one, as the real decoder returns it.
+/// Decodes an encoded archive with the real decoder. Returns the file with the plain cpio archive.
 fn decode_archive(folder: &Path, encoding: Encoding, encoded: &Path) -> std::path::PathBuf {
     let decoder = match encoding {
         Encoding::Xz => Some(["xz", "-dc"]),
@@ -69,7 +71,7 @@ fn cpio_extracts_packed_archives() {
         let mut sorted = listed.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, expected, "{encoding:?}");
-        // The kernel skips a file whose folder has not come before it.
+        // The kernel skips a file if its folder has not come before it.
         let place = |name: &str| listed.iter().position(|listed| listed == name);
         for name in &listed {
             let parent = name.rsplit_once('/').map(|(parent, _)| parent);
@@ -85,7 +87,7 @@ fn cpio_extracts_packed_archives() {
     }
 }
 
-/// An image with a config and kernel arguments, written to a file.
+/// An image with a config and kernel arguments, in a file.
 struct EditedImage {
     folder: tempfile::TempDir,
     plan: Plan,
@@ -150,7 +152,7 @@ fn xorriso_lists_edited_images_as_this_crate_does() {
     }
 }
 
-/// Other images may have the same file as the boot configuration of ppc64le.
+/// Images of other architectures may have the file that is the boot configuration of ppc64le.
 #[test]
 fn image_with_a_boot_catalog_and_grub_files_is_not_for_ppc64le() {
     if !are_installed(&["xorriso"]) {
@@ -174,7 +176,7 @@ fn image_with_a_boot_catalog_and_grub_files_is_not_for_ppc64le() {
     assert!(checked > 0, "no fixture has a boot catalog");
 }
 
-/// The complete path of a config: written to the area by this crate, extracted by other programs.
+/// Tests the complete path of a config: this crate writes it to the area, and other programs extract it.
 #[test]
 fn xorriso_xz_and_cpio_find_the_config_of_an_edited_image() {
     if !are_installed(&["xorriso", "xz", "cpio"]) {
@@ -184,7 +186,7 @@ fn xorriso_xz_and_cpio_find_the_config_of_an_edited_image() {
     let mut archive = Archive::new();
     archive.insert("config.ign", &config[..]);
     let packed = archive.pack(Encoding::Xz).unwrap();
-    // On s390x the area is a part of a larger file.
+    // On s390x, the area is a part of a larger file.
     for fixture in images_with_ignition_area()
         .iter()
         .filter(|fixture| fixture.mastered.files.contains_key("images/ignition.img"))
@@ -195,19 +197,19 @@ fn xorriso_xz_and_cpio_find_the_config_of_an_edited_image() {
         edited.run(&[&["xorriso", "-osirrox", "on", "-indev", "image.iso"], &extract[..]].concat());
         let folder = edited.folder.path();
         let plain = decode_archive(folder, Encoding::Xz, &folder.join("area"));
-        let found =
+        let extracted =
             run_program(folder, Some(&plain), &["cpio", "-i", "--quiet", "--to-stdout", "config.ign"]);
-        assert_eq!(found, config, "{}", fixture.name());
+        assert_eq!(extracted, config, "{}", fixture.name());
     }
 }
 
-/// Re-laid out images: a file added, a file dropped, sizes and partition tables changed.
+/// The re-laid out images have an added file, a dropped file, and changed sizes and partition tables.
 #[test]
 fn isoinfo_and_xorriso_list_re_laid_out_images_alike() {
     if !are_installed(&["isoinfo", "xorriso"]) {
         return;
     }
-    // Images of early 2021 have a header that cannot be adjusted when a config changes its length.
+    // Images of early 2021 have a header that this crate cannot update when a config changes its length.
     let described = |fixture: &&FixtureImage| fixture.mastered.files.contains_key("coreos/kargs.json");
     for fixture in images_with_ignition_area().iter().filter(described) {
         let more = sample_archive().pack(Encoding::Gzip).unwrap();
@@ -253,7 +255,7 @@ fn isoinfo_and_xorriso_list_minimal_images_alike() {
     }
 }
 
-/// The files of an image by ISO path, as the other crate reads them and as this one does.
+/// Reads the files of an image by ISO path, with the other crate and with this crate.
 fn read_with_both(edited: &EditedImage) -> (BTreeMap<String, Vec<u8>>, BTreeMap<String, Vec<u8>>) {
     let file = File::open(edited.folder.path().join("image.iso")).unwrap();
     let mut theirs = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! A plan equals the bytes that it describes: however it is split, read or written, and compared with a patched copy of
-//! the base.
+//! However it is split, read or written, a plan has the expected bytes: a copy of the base image with the patches
+//! applied.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ use proptest::sample::Index;
 
 const BASE_LEN: usize = 2000;
 
-/// A piece of a plan that is always valid.
+/// A segment that is valid for every base image.
 #[derive(Debug, Clone)]
 enum SegmentSpec {
     Base(Index, u16),
@@ -65,7 +65,7 @@ fn base_bytes() -> impl Strategy<Value = Vec<u8>> {
     vec(any::<u8>(), 1..BASE_LEN)
 }
 
-/// Patches that may overlap or pass the end.
+/// Patches that may overlap or exceed the end.
 fn patch_specs() -> impl Strategy<Value = Vec<(usize, SegmentSpec)>> {
     vec((0..BASE_LEN + 100, segment_spec()), 0..6)
 }
@@ -82,28 +82,29 @@ fn to_patches(patches: &[(usize, SegmentSpec)], base: &[u8]) -> Vec<Patch> {
     patches.iter().map(patch).collect()
 }
 
-/// The patches without those that overlap an earlier one or pass the end.
+/// Removes the patches that overlap an earlier patch or exceed the end.
 fn without_overlaps(patches: Vec<Patch>, len: usize) -> Vec<Patch> {
-    let mut kept: Vec<Patch> = Vec::new();
+    let mut disjoint: Vec<Patch> = Vec::new();
     for patch in patches {
         let end = patch.offset + patch.segment.len();
         let meets = |other: &Patch| patch.offset < other.offset + other.segment.len() && other.offset < end;
-        if end <= len as u64 && !kept.iter().any(meets) {
-            kept.push(patch);
+        if end <= len as u64 && !disjoint.iter().any(meets) {
+            disjoint.push(patch);
         }
     }
-    kept
+    disjoint
 }
 
-/// The naive edit: copies the base and overwrites the copy. `None` if two patches overlap or one passes the end.
+/// A simple reference edit: copies the base image and overwrites the copy. Returns `None` if two patches overlap or one
+/// exceeds the end.
 fn naive_patch(base: &[u8], patches: &[Patch]) -> Option<Vec<u8>> {
     let mut copy = base.to_vec();
-    let mut written = vec![false; base.len()];
+    let mut patched = vec![false; base.len()];
     for patch in patches {
         let start = patch.offset as usize;
         for (index, byte) in segment_bytes(&patch.segment, base).into_iter().enumerate() {
-            let taken = written.get_mut(start + index)?;
-            if std::mem::replace(taken, true) {
+            let is_patched = patched.get_mut(start + index)?;
+            if std::mem::replace(is_patched, true) {
                 return None;
             }
             copy[start + index] = byte;
@@ -161,7 +162,7 @@ proptest! {
             let mut buf = vec![0xEE; *size];
             let offset = start + read.len();
             let len = plan.read_at(&mut buf, offset as u64).unwrap();
-            // Short only at the end.
+            // Only the last read may be short.
             prop_assert_eq!(len, (*size).min(whole.len() - offset));
             prop_assert!(buf[len..].iter().all(|byte| *byte == 0xEE), "bytes after the end were modified");
             if len == 0 {
@@ -210,7 +211,7 @@ proptest! {
         let [first, second] = [first, second].map(|list| without_overlaps(to_patches(&list, &base), base.len()));
         let plan = Plan::from_source(source(&base)).patched(first.clone()).unwrap().patched(second.clone()).unwrap();
         let copy = naive_patch(&base, &first).unwrap();
-        // Segments of the second list refer to the base, not to the first plan.
+        // Segments of the second list refer to the base image, not to the first plan.
         let mut expected = copy;
         for patch in &second {
             let start = patch.offset as usize;
@@ -225,7 +226,7 @@ proptest! {
         base in vec(0..2_u8, 1..3),
         lists in any::<[[Option<(u8, bool)>; 2]; 2]>(),
     ) {
-        // Few possible inputs, so that equal pairs are as frequent as different ones.
+        // The number of possible inputs is small, so that equal pairs are as frequent as different pairs.
         let plans = lists.map(|list| {
             let segments = list.into_iter().flatten().map(|(len, zero)| match zero {
                 true => Segment::Zero(u64::from(len % 2)),
@@ -267,7 +268,7 @@ proptest! {
 proptest! {
     #![proptest_config(proptest_config(32))]
 
-    /// From a base in memory and from one in a file, whose bytes the kernel copies.
+    /// Tests a base image in memory, and one in a file, whose bytes the kernel copies.
     #[test]
     fn every_write_method_results_in_the_same_bytes(
         base in base_bytes(),
@@ -293,7 +294,7 @@ proptest! {
     }
 
     #[test]
-    fn edit_in_place_gives_the_same_bytes(
+    fn in_place_edit_writes_the_same_bytes(
         base in base_bytes(),
         patches in patch_specs(),
         guard in any::<[Index; 2]>(),

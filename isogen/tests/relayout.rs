@@ -1,4 +1,4 @@
-//! Re-layouts of every fixture, read by this crate after every kind of change.
+//! Re-layouts of every fixture image. This crate reads the results of every kind of change.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -27,7 +27,7 @@ fn open_plan(plan: &Plan) -> BaseImage {
     BaseImage::from_source(Source::new("new".into(), plan.len(), plan.clone())).unwrap()
 }
 
-/// Opens a product and asserts that it is valid.
+/// Opens a re-laid out image and asserts that it is valid.
 fn open_and_verify(plan: &Plan, name: &str) -> BaseImage {
     let image = open_plan(plan);
     for check in image.verify().unwrap() {
@@ -47,7 +47,7 @@ fn file_contents(image: &BaseImage, path: &str) -> Vec<u8> {
     image.file(path).unwrap().read_all(1 << 30).unwrap()
 }
 
-/// An archive that is larger than `len` under any compression.
+/// An archive that is longer than `len` in every compression.
 fn large_archive(len: usize) -> Archive {
     let mut archive = Archive::new();
     archive.insert("config.ign", noise(len));
@@ -65,7 +65,7 @@ fn noise(len: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(len).collect()
 }
 
-/// The strategy compares lengths; only planning in place fills the areas. Both must agree.
+/// The strategy only compares lengths, while planning in place fills the areas. Both must have the same result.
 #[test]
 fn layout_strategy_is_in_place_if_and_only_if_edits_fit() {
     for image in fixture_images() {
@@ -127,7 +127,7 @@ fn dropped_file_is_gone_and_others_are_unchanged() {
         expected.retain(|path| path != "images/pxeboot/rootfs.img");
         assert_eq!(file_paths(&new), expected, "{name}");
         for path in expected.iter().filter(|path| new.volume().file(path).is_some()) {
-            // The boot info table contains the position of its file.
+            // The boot info table contains the position of its file, so it may change.
             assert!(file_contents(&new, path) == file_contents(&image, path), "{name}: {path}");
         }
     }
@@ -146,7 +146,7 @@ fn dropped_and_re_added_file_reads_the_same() {
     }
 }
 
-/// So many that their directory moves, and with it the references in its parent, its children and the path tables.
+/// The directory must move, so the references in its parent, its children and the path tables change.
 #[test]
 fn added_files_may_outgrow_their_directory() {
     for image in fixture_images() {
@@ -181,7 +181,7 @@ fn archive_of_any_size_fits() {
         let new = open_and_verify(&image.plan(&edits).unwrap(), &name);
         assert!(new.archive().unwrap() == archive, "{name}");
         assert_eq!(new.require_ignition_area().unwrap().extent.len(), 1 << 20, "{name}");
-        // A re-laid out image can be edited in place, and reset.
+        // A re-laid out image can also be edited in place and reset.
         let reset = new.plan_in_place(&Edits::new().archive(Default::default())).unwrap();
         assert!(open_plan(&reset).archive().unwrap().is_empty());
     }
@@ -208,7 +208,7 @@ fn kernel_arguments_may_be_longer_than_their_area() {
     }
 }
 
-/// The boot loaders' own text counts towards the 2046 bytes that all of them pass on completely.
+/// The text that boot loaders add counts towards the 2046 bytes that all of them pass on completely.
 #[test]
 fn kernel_arguments_are_limited_by_boot_loaders() {
     let is_s390x = |image: &BaseImage| image.architecture() == Some(isogen::Architecture::S390x);
@@ -226,14 +226,15 @@ fn kernel_arguments_are_limited_by_boot_loaders() {
             let new = open_and_verify(&plan(longest).unwrap(), &name);
             assert_eq!(new.kargs().unwrap().current().unwrap().len(), longest, "{name}");
             assert!(plan(longest + 1).unwrap_err().to_string().contains("too large"), "{name}");
-            // A later edit finds no more space either.
+            // A later edit does not have more space either.
             let later = Edits::new().kargs(KargsEdit::Set("x".repeat(longest + 1)));
             assert!(new.plan(&later).is_err(), "{name}");
         }
     }
 }
 
-/// A volume with only 8.3 names has its description under another name, and must not get a second one.
+/// A volume with only 8.3 names has the description under another name. The re-layout must not add a second
+/// description.
 #[test]
 fn grown_kargs_description_is_found_by_its_short_name() {
     let is_described = |image: &BaseImage| image.volume().file("coreos/kargs.json").is_some();
@@ -262,12 +263,12 @@ fn grown_kargs_description_is_found_by_its_short_name() {
     assert_eq!(file_paths(&new), expected);
 }
 
-/// Whether these bytes start an entry with a name or with a file's mode.
+/// Returns `true` if these bytes start an entry with a name or with a file's mode.
 fn is_rock_ridge_entry(entry: &[u8]) -> bool {
     matches!(entry, [b'N', b'M', _, 1] | [b'P', b'X', 36 | 44, 1])
 }
 
-/// An area that was grown to its limit shrinks when a boot loader has to put more text before it.
+/// An area at its maximum length shrinks if a boot loader must put more text before it.
 #[test]
 fn added_initrd_image_takes_space_from_the_kernel_arguments() {
     let image =
@@ -320,7 +321,7 @@ fn layout_strategies_of_minimal_isos_agree() {
     }
 }
 
-/// A URL that does not fit into the areas needs a re-layout instead of the image's own minimal description.
+/// A URL that does not fit into the areas needs a re-layout, even if the image describes its minimal ISO.
 #[test]
 fn long_url_is_accepted() {
     for image in fixture_images().filter(|image| image.kargs().is_some()) {
@@ -340,7 +341,7 @@ fn long_url_is_accepted() {
     }
 }
 
-/// The header of an image of 2021 stays as correct as its description.
+/// The header of a 2021 image must remain as correct as its description.
 #[test]
 fn headers_and_descriptions_agree_on_kernel_arguments() {
     let header = Extent::new(32_672, 8).unwrap();
@@ -388,18 +389,18 @@ fn images_of_one_size_class_share_their_prefix() {
     }
 }
 
-/// If extra initrds share the Ignition area, its old contents are kept.
+/// If extra initrds share the Ignition area, the old contents of the area are kept.
 #[test]
 fn added_initrd_image_keeps_the_embed_area() {
     for image in fixture_images().filter(|image| image.kargs().is_some()) {
         let name = image.source().name().to_owned();
         let archive = large_archive(3000);
-        let held =
+        let customised =
             open_plan(&image.plan(&Edits::new().archive(archive.pack(Encoding::Gzip).unwrap())).unwrap());
         let mut more = Archive::new();
         more.insert("more", &b"more"[..]);
         let edits = Edits::new().initrd_image("more.img", &more.pack(Encoding::Stored).unwrap());
-        let new = open_and_verify(&held.plan(&edits).unwrap(), &name).archive().unwrap();
+        let new = open_and_verify(&customised.plan(&edits).unwrap(), &name).archive().unwrap();
         assert_eq!(new.get("config.ign"), archive.get("config.ign"), "{name}");
     }
 }

@@ -1,7 +1,7 @@
-//! Archives of the sizes that large clusters have: the keyfiles of 20,000 hosts, an Ignition config of 32 MiB. Images
-//! with them are correct, and planning one neither copies the archives nor needs much memory.
+//! Archives as large as the archives of large clusters: the keyfiles of 20,000 hosts, and an Ignition config of 32 MiB.
+//! The images that contain them are correct. Planning such an image does not copy the archives and needs little memory.
 //!
-//! A separate program with a single test, because it counts the allocations of the whole program.
+//! This is a separate test program with a single test, because it counts the allocations of the whole program.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,24 +29,24 @@ use isogen::{Archive, BaseImage, Edits, Encoding, PackedArchive, Plan, Segment, 
 use readers::{are_installed, run_program};
 use relayout_kinds::{ROOTFS_URL, incompressible_bytes, open_plan};
 
-/// Allocated bytes, and their peak since the last reading.
+/// Number of allocated bytes, and the peak since the last reset.
 static ALLOCATED_BYTES: AtomicUsize = AtomicUsize::new(0);
 static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 struct CountingAllocator;
 
-// SAFETY: every call is passed on to the system's allocator unchanged; counting allocates nothing.
+// SAFETY: every call is passed on unchanged to the system's allocator, and counting does not allocate.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let live = ALLOCATED_BYTES.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         PEAK_BYTES.fetch_max(live, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of this very function.
+        // SAFETY: the caller upholds the contract of this function.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         ALLOCATED_BYTES.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of this very function.
+        // SAFETY: the caller upholds the contract of this function.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -54,23 +54,23 @@ unsafe impl GlobalAlloc for CountingAllocator {
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Limit for planning, in addition to the archives: the structures of an image are tens of kilobytes.
+/// Maximum memory for planning, in addition to the archives. The structures of an image take tens of kilobytes.
 const PLANNING_MEMORY_LIMIT: usize = 4 << 20;
 
-/// Runs `work`; returns its result and the peak memory.
+/// Runs `work` and returns its result and the peak memory.
 fn measure_memory<T>(what: &str, work: impl FnOnce() -> T) -> (T, usize) {
     let before = ALLOCATED_BYTES.load(Ordering::Relaxed);
     PEAK_BYTES.store(before, Ordering::Relaxed);
     let start = Instant::now();
-    let made = work();
+    let result = work();
     let peak = PEAK_BYTES.load(Ordering::Relaxed).saturating_sub(before);
     println!("{what}: {:?}, {} KiB", start.elapsed(), peak >> 10);
-    (made, peak)
+    (result, peak)
 }
 
 const HOST_COUNT: u32 = 20_000;
 
-/// A keyfile of one of a host's two network cards, as nmstate writes it.
+/// The keyfile of one of a host's two network cards, as nmstate generates it.
 fn keyfile(host: u32, card: u32) -> String {
     let [_, high, middle, low] = host.to_be_bytes();
     let mut text = String::new();
@@ -123,7 +123,7 @@ fn keyfiles() -> Archive {
     archive
 }
 
-/// Asserts that all large segments of a plan are in the base's or the archives' own memory.
+/// Asserts that all large segments of a plan are in the memory of the base image or of the archives.
 fn assert_bytes_are_shared(plan: &Plan, archives: &[&PackedArchive], what: &str) {
     let inside = |bytes: &[u8]| {
         let ranges = archives.iter().map(|packed| packed.as_bytes().as_ptr_range());
@@ -148,7 +148,7 @@ fn assert_verified(image: &BaseImage, what: &str) {
     }
 }
 
-/// The initrd images that a boot loader loads after the live one, as one archive.
+/// The initrd images that a boot loader loads after the initrd of the live system, as one archive.
 fn loaded_archive(image: &BaseImage) -> Archive {
     let mut loaded = image.archive().unwrap();
     if let Ok(more) = image.file("images/network.img") {
@@ -158,7 +158,7 @@ fn loaded_archive(image: &BaseImage) -> Archive {
     loaded
 }
 
-/// The two files that hold the archives, as xorriso finds them.
+/// Extracts the two files that contain the archives with xorriso and checks them.
 fn assert_extracted(plan: &Plan, what: &str) {
     let folder = tempfile::tempdir().unwrap();
     plan.write_file(folder.path().join("image.iso")).unwrap();
@@ -173,7 +173,7 @@ fn assert_extracted(plan: &Plan, what: &str) {
     }
 }
 
-/// Asserts that a plan counts the memory that it keeps and no more, however large its uncompressed config is.
+/// Asserts that a plan counts exactly the memory that it keeps, even if its uncompressed config is large.
 fn assert_kept_memory_is_counted() {
     const UNCOUNTED_LEN: usize = 8 << 10;
     let recipe = Recipe::new(Architecture::X86_64, Era::E2024_12);
@@ -192,11 +192,14 @@ fn assert_kept_memory_is_counted() {
             make_plan();
             let before = ALLOCATED_BYTES.load(Ordering::Relaxed);
             let plan = make_plan();
-            let kept = ALLOCATED_BYTES.load(Ordering::Relaxed).saturating_sub(before);
+            let allocated = ALLOCATED_BYTES.load(Ordering::Relaxed).saturating_sub(before);
             let counted = plan.memory_bytes() - base.shared_bytes(&plan);
-            println!("{what}, {form}: {kept} bytes kept, {counted} counted");
-            assert!(kept < counted + UNCOUNTED_LEN, "{what}, {form}: {kept} bytes kept, {counted} counted");
-            assert!(counted <= kept, "{what}, {form}: {kept} bytes kept, {counted} counted");
+            println!("{what}, {form}: {allocated} bytes kept, {counted} counted");
+            assert!(
+                allocated < counted + UNCOUNTED_LEN,
+                "{what}, {form}: {allocated} bytes kept, {counted} counted"
+            );
+            assert!(counted <= allocated, "{what}, {form}: {allocated} bytes kept, {counted} counted");
         }
     }
 }

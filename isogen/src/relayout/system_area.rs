@@ -98,7 +98,7 @@ mod tests {
     use crate::error::Error;
 
     #[test]
-    fn fields_outside_of_the_area_are_internal_errors() {
+    fn access_past_the_end_of_the_area_is_an_internal_error() {
         let mut area = SystemArea { before: vec![0; 32 << 10], bytes: vec![0; 32 << 10] };
         for failed in [area.set(32_767, &[1, 2]), area.clear(32_768, 1), area.get(usize::MAX, 2).map(drop)] {
             assert!(matches!(failed, Err(Error::Internal { .. })), "{failed:?}");

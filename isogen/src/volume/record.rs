@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_outside_of_their_structure_are_internal_errors() {
+    fn reading_past_the_end_of_a_record_is_an_internal_error() {
         let source = Source::from_bytes("test", Vec::new());
         let mut reader = VolumeReader { source: &source, findings: Vec::new() };
         let failed = reader.both_endian_u32(&[0; 8], 1, 100);

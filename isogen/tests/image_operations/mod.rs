@@ -1,5 +1,5 @@
-//! Runs every operation on an untrusted image. Results do not matter, except that some must agree with each other;
-//! nothing may panic or take long.
+//! Runs every operation on an untrusted image. The operations may return errors, but must not panic or take long. A few
+//! results must agree with each other.
 //!
 //! The fuzz targets use this module as well.
 
@@ -11,10 +11,10 @@ use isogen::{
     KargsOperations, LayoutStrategy, PackedArchive, Plan, Segment, Source,
 };
 
-/// Enough for every initrd of a fixture.
+/// Large enough for every initrd of a fixture image.
 const LIMITS: ArchiveLimits = ArchiveLimits { decoded_bytes: 8 << 20, kept_bytes: 1 << 20, members: 10_000 };
 
-/// Operations that take microseconds, because they read only structures.
+/// Operations that read only structures, so they take microseconds.
 pub(crate) fn read_structures(image: &BaseImage) {
     walk_trees(image);
     plan_edits(image);
@@ -29,7 +29,7 @@ pub(crate) fn read_contents(image: &BaseImage) {
     plan_minimal(image);
 }
 
-/// Returns the value if the image allows it. A bad image is never an internal error.
+/// Returns the value of a successful operation. An invalid image must never cause an internal error.
 fn no_internal_error<T>(result: isogen::Result<T>) -> Option<T> {
     if let Err(error @ Error::Internal { .. }) = &result {
         panic!("{error}");
@@ -53,7 +53,7 @@ fn plan_edits(image: &BaseImage) {
     let _ = (no_internal_error(image.archive()), no_internal_error(image.require_pristine()));
     let packed = PackedArchive::from_encoded(Bytes::from_static(b"070701"));
     if let Some(plan) = no_internal_error(image.plan_in_place(&Edits::new().archive(packed.clone()))) {
-        // Only the area changes.
+        // The edit changes only the area.
         let area = image.ignition_area().unwrap().extent;
         assert_eq!(plan.len(), image.source().len());
         for change in plan.changes_in_place().unwrap() {
@@ -80,8 +80,7 @@ fn plan_edits(image: &BaseImage) {
     set_kargs(image);
 }
 
-/// Embedded data reads back when the image is opened again, if no other structure of the image depends on the same
-/// bytes.
+/// Embedded data reads back when the image is opened again, unless another structure of the image is in the same bytes.
 fn set_kargs(image: &BaseImage) {
     let text = "quiet console=ttyS0";
     let Ok(plan) = image.plan_in_place(&Edits::new().kargs(KargsEdit::Set(text.into()))) else { return };
@@ -102,7 +101,7 @@ fn new_bytes(segment: Segment) -> Vec<u8> {
     }
 }
 
-/// Changes that do not fit in place, so that the image is re-laid out.
+/// Plans changes that do not fit in place, so that the image is re-laid out.
 pub(crate) fn plan_relayouts(image: &BaseImage) {
     let packed = |len: u64| PackedArchive::from_encoded(vec![b'0'; usize::try_from(len).unwrap()].into());
     let area_len = image.ignition_area().map_or(0, |area| area.extent.len());
@@ -113,7 +112,7 @@ pub(crate) fn plan_relayouts(image: &BaseImage) {
         Edits::new().minimal(None).initrd_image("more.img", &more).archive(more.clone()),
         Edits::new().kargs(KargsEdit::Set("k".repeat(1500))),
     ];
-    // A hostile image may declare itself as one large area.
+    // A hostile image may declare all of its bytes as one large area.
     if area_len < 1 << 20 {
         edits.push(Edits::new().archive(packed(area_len + 4)));
     }
@@ -148,7 +147,7 @@ fn plan_pxe_files(image: &BaseImage) {
     }
 }
 
-/// The first and the last bytes: all of them can be read, because the image was checked when it was opened.
+/// Reads the first and the last bytes. This must succeed, because the image was checked when it was opened.
 fn read_ends(plan: &Plan) {
     let mut buf = [0; 64];
     for offset in [0, plan.len().saturating_sub(64)] {

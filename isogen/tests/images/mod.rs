@@ -1,4 +1,4 @@
-//! The valid images of `fixtures`, built once per test program, with their expected properties.
+//! The valid images of `fixtures`, with their expected properties. They are built once per test program.
 
 #![allow(dead_code, reason = "no test program needs all of it")]
 
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use fixtures::{Architecture, Era, Mastered, Recipe};
 use isogen::{BaseImage, Source};
 
-/// One image.
+/// A valid image, its recipe and the expected properties.
 #[derive(Debug)]
 pub(crate) struct FixtureImage {
     pub(crate) recipe: Recipe,
@@ -36,24 +36,24 @@ impl FixtureImage {
         !self.mastered.kargs.is_empty()
     }
 
-    /// The end marker of the kernel arguments, and the fill character of their area.
+    /// The end character of the kernel arguments, and the filler of their area.
     pub(crate) fn end_and_pad(&self) -> (u8, u8) {
         if self.recipe.architecture() == Architecture::S390x { (0, 0) } else { (b'\n', b'#') }
     }
 
-    /// The bytes of a file of the image.
+    /// Returns the bytes of a file of the image.
     pub(crate) fn file(&self, path: &str) -> &[u8] {
         extent_bytes(&self.bytes, self.mastered.files[path])
     }
 }
 
-/// The bytes of an extent.
+/// Returns the bytes of an extent.
 pub(crate) fn extent_bytes(bytes: &[u8], extent: fixtures::Extent) -> &[u8] {
     let start = usize::try_from(extent.offset).unwrap();
     &bytes[start..start + usize::try_from(extent.len).unwrap()]
 }
 
-/// Every image that can take a config: all except the oldest ones of s390x.
+/// Images with an embed area for a config: all except the oldest images for s390x.
 pub(crate) fn images_with_ignition_area() -> &'static [FixtureImage] {
     static IMAGES_WITH_IGNITION_AREA: LazyLock<Vec<FixtureImage>> = LazyLock::new(|| {
         let takes_a_config = |recipe: &Recipe| recipe.era().has_ignition_area(recipe.architecture());
@@ -62,24 +62,24 @@ pub(crate) fn images_with_ignition_area() -> &'static [FixtureImage] {
     &IMAGES_WITH_IGNITION_AREA
 }
 
-/// Every image.
+/// All valid images.
 pub(crate) fn all_images() -> &'static [FixtureImage] {
     static ALL_IMAGES: LazyLock<Vec<FixtureImage>> =
         LazyLock::new(|| Recipe::all().map(|recipe| FixtureImage::new(&recipe)).collect());
     &ALL_IMAGES
 }
 
-/// The most different images, for tests that cannot afford all: the layouts of genisoimage and xorriso, with headers
-/// and with descriptions, with and without partition tables.
+/// A small selection of images with large differences, for tests that are too slow for all images: the layouts of
+/// genisoimage and xorriso, with headers and with descriptions, with and without partition tables.
 pub(crate) fn diverse_images() -> &'static [FixtureImage] {
     static DIVERSE_IMAGES: LazyLock<Vec<FixtureImage>> = LazyLock::new(|| {
-        let chosen = [
+        let selection = [
             (Architecture::X86_64, Era::E2023_07),
             (Architecture::Aarch64, Era::E2021_01),
             (Architecture::Ppc64le, Era::E2024_12),
             (Architecture::S390x, Era::E2024_12),
         ];
-        chosen
+        selection
             .into_iter()
             .map(|(architecture, era)| FixtureImage::new(&Recipe::new(architecture, era)))
             .collect()

@@ -1,4 +1,4 @@
-//! This crate's own checks of every product, and what must be unchanged from the base.
+//! Verifies every product with this crate's own checks, and compares the unchanged parts with the base image.
 
 use std::collections::BTreeSet;
 
@@ -17,23 +17,23 @@ fn verify_passes_and_inspect_shows_everything() {
         for check in image.verify().unwrap() {
             assert!(!matches!(check.outcome, CheckOutcome::Wrong(_)), "{}: {check:?}", product.name());
         }
-        let shown = image.inspect().unwrap();
+        let inspection = image.inspect().unwrap();
         let listed: BTreeSet<String> =
-            shown.files.iter().filter(|file| !file.is_directory).map(|file| file.path.clone()).collect();
+            inspection.files.iter().filter(|file| !file.is_directory).map(|file| file.path.clone()).collect();
         let read: BTreeSet<String> = read_files(&image, image.volume().tree()).into_keys().collect();
         assert_eq!(listed, read, "{}", product.name());
-        assert_eq!(shown.len, product.plan.len());
-        assert_eq!(u64::from(shown.volume.sectors) * 2048, declared_volume_len(&image));
+        assert_eq!(inspection.len, product.plan.len());
+        assert_eq!(u64::from(inspection.volume.sectors) * 2048, declared_volume_len(&image));
         assert_eq!(image.volume().id(), product.base.volume().id());
         assert_eq!(image.architecture(), product.base.architecture(), "{}", product.name());
         assert_eq!(image.features(), product.base.features(), "{}", product.name());
-        // A description of another layout would be worse than none.
+        // A description of a different layout is worse than no description.
         let in_place = product.plan.changes_in_place().is_ok();
-        assert!(in_place || !shown.minimal.is_available, "{}", product.name());
+        assert!(in_place || !inspection.minimal.is_available, "{}", product.name());
     });
 }
 
-/// The volume size in both descriptors.
+/// Returns the volume size, which must be the same in both descriptors.
 fn declared_volume_len(image: &BaseImage) -> u64 {
     let sectors = image.volume().primary().space_size;
     assert!(image.volume().joliet().is_none_or(|joliet| joliet.space_size == sectors));
@@ -64,7 +64,7 @@ fn products_contain_the_requested_edits() {
     });
 }
 
-/// Whether the extra initrd image exists, and the large archive is at its position.
+/// Returns `true` if the extra initrd image exists and the large archive is at its position.
 fn has_extra_initrd(product: &RelayoutProduct, image: &BaseImage) -> bool {
     let mut area = image.ignition_area().map(|area| image.source().read_extent(area.extent).unwrap());
     if matches!(product.kind, RelayoutKind::GrownArchive | RelayoutKind::MinimalWithAll) {
@@ -76,13 +76,13 @@ fn has_extra_initrd(product: &RelayoutProduct, image: &BaseImage) -> bool {
     let small = small_archive();
     let is_small = |bytes: &[u8]| bytes.starts_with(small.as_bytes());
     let file = image.volume().file("images/network.img").map(|entry| entry.extent);
-    // On s390x there is a single initrd, which ends with the area.
+    // s390x has a single initrd, whose end is the area.
     file.is_some_and(|extent| is_small(&image.source().read_extent(extent).unwrap()))
         || area.is_some_and(|rest| is_small(&rest))
 }
 
-/// Ranges of a file that a kind of change may modify, relative to the file; the whole file for files that the change is
-/// about.
+/// Returns the ranges of a file that a kind of change may modify, relative to the file. Returns `None` if the whole
+/// file may change.
 fn changeable_ranges(product: &RelayoutProduct, path: &str) -> Option<Vec<Extent>> {
     let base = &product.base;
     let file = base.require_file(path).unwrap().extent;
@@ -98,13 +98,13 @@ fn changeable_ranges(product: &RelayoutProduct, path: &str) -> Option<Vec<Extent
     areas.extend(base.ignition_area().map(|area| area.extent));
     let mut touched: Vec<Extent> = areas.into_iter().filter_map(inside).collect();
     if path == "images/cdboot.img" {
-        // The length field of the embedded initrd, whose end is the area.
+        // The length field of the embedded initrd. The end of that initrd is the area.
         touched.push(Extent::new(66_576, 8).unwrap());
     }
     Some(touched)
 }
 
-/// Blanks an area of a file; an area at the end may have grown.
+/// Blanks an area in the contents of a file. An area at the end of the file may have grown.
 fn blank_area(file: &mut Vec<u8>, area: Extent, at_end: bool) {
     let range = usize::try_from(area.offset()).unwrap()..usize::try_from(area.end()).unwrap();
     if at_end {
@@ -114,8 +114,8 @@ fn blank_area(file: &mut Vec<u8>, area: Extent, at_end: bool) {
     }
 }
 
-/// Shim, GRUB and the kernel are signed, and isolinux and the s390x boot image are equally sensitive: all bytes that no
-/// edit is about must be identical.
+/// Shim, GRUB and the kernel are signed, and isolinux and the s390x boot image are equally sensitive. All their bytes
+/// that the edit does not concern must be identical.
 #[test]
 fn boot_files_are_unchanged() {
     const BOOT_FILES: [&str; 9] = [
@@ -137,8 +137,8 @@ fn boot_files_are_unchanged() {
         );
         let mut boot_files = 0;
         for (path, mut before) in before.into_iter().filter(|(_, bytes)| !bytes.is_empty()) {
-            let gone = [ROOTFS_PATH, MINISO_PATH].contains(&path.as_str());
-            // This kind replaces some files; other tests compare them.
+            let is_removed = [ROOTFS_PATH, MINISO_PATH].contains(&path.as_str());
+            // This kind of change replaces a few files, which other tests compare.
             if product.kind == RelayoutKind::Files
                 && !path.ends_with("efiboot.img")
                 && !path.ends_with("cdboot.img")
@@ -146,7 +146,7 @@ fn boot_files_are_unchanged() {
                 continue;
             }
             let Some(mut after) = after.get(&path).cloned() else {
-                assert!(gone, "{}: {path} is missing", product.name());
+                assert!(is_removed, "{}: {path} is missing", product.name());
                 continue;
             };
             let is_catalog = product.base.boot_catalog().is_some_and(|catalog| {

@@ -1,8 +1,9 @@
-//! Re-laid out images are valid for this crate's own reader and checks, for readers that share no code with it, and for
-//! programs that read partition tables; signed boot files are unchanged; any set of file operations gives the expected
-//! files; and impossible re-layouts are refused with the reason.
+//! Tests of re-laid out images ("products"). They are valid for this crate's reader and checks, for readers that share
+//! no code with it, and for programs that read partition tables. Signed boot files are unchanged. Any set of file
+//! operations results in the expected files. Impossible re-layouts are refused with the reason.
 //!
-//! A missing program is reported and skipped, or fails with `KINDLING_REQUIRE_TOOLS=1`.
+//! If a program is missing, its tests print a notice and are skipped. With `KINDLING_REQUIRE_TOOLS=1` they fail
+//! instead.
 
 #![allow(
     clippy::unwrap_used,

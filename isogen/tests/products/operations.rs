@@ -1,4 +1,4 @@
-//! Any set of file operations gives the expected files, for this crate and for others.
+//! Any set of file operations results in the expected files, for this crate and for other readers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,32 +13,32 @@ use crate::product::{ImageFile, assert_same_files, read_files};
 use crate::readers::{are_installed, clear_sectors_of_empty_files, list_tree, parse_isoinfo, text_lines};
 use crate::relayout_kinds::{file_contents, incompressible_bytes, open_plan, resolve_plan};
 
-/// Files that must stay: without them an image is not a base image, or firmware cannot start it.
+/// Returns `true` for files that must remain. Without them, an image is not a base image, or firmware cannot boot it.
 fn is_needed(path: &str) -> bool {
     let ends =
         [".cfg", ".json", "boot.cat", "boot.catalog", "ignition.img", "isolinux.bin", "boot.img", ".cmdline"];
     ends.iter().any(|end| path.ends_with(end)) || path.starts_with("images/pxeboot/")
 }
 
-/// Lengths around those at which a file needs another sector.
+/// File lengths near the limits at which a file needs another sector.
 fn file_len() -> impl Strategy<Value = usize> {
     prop_oneof![Just(0), 1..40_usize, 2046..2051_usize, 4000..9000_usize]
 }
 
-/// An operation; indices select from the files of an image.
+/// A random operation. The indices select from the files of an image.
 #[derive(Debug, Clone)]
 enum RandomOperation {
     Drop(Index),
     Replace(Index, usize),
-    /// A directory, a name and a length.
+    /// Contains a directory, a name and a length.
     Add(Index, String, usize),
-    /// This many files in one directory, whose names share their first letters.
+    /// Adds this number of files to one directory. Their names share their first letters.
     AddMany(Index, usize),
 }
 
 fn random_operation() -> impl Strategy<Value = RandomOperation> {
     let name = "[a-zA-Z0-9_.]?[a-zA-Z0-9 _+,=.-]{0,70}[a-zA-Z0-9]";
-    // The longest name that Joliet allows.
+    // The maximum length of a Joliet name.
     let long = "[a-z]{90}[A-Z]{8}[.][a-z]{3}";
     prop_oneof![
         2 => any::<Index>().prop_map(RandomOperation::Drop),
@@ -52,7 +52,7 @@ fn random_operation() -> impl Strategy<Value = RandomOperation> {
 /// File contents by path.
 type FilesByPath = BTreeMap<String, Vec<u8>>;
 
-/// The operations and their expected result.
+/// Returns the operations and the files that they must result in.
 fn apply_operations(image: &BaseImage, list: &[RandomOperation]) -> (FileOperations, FilesByPath) {
     let tree = image.volume().tree();
     let mut expected = read_files(image, tree);
@@ -63,7 +63,7 @@ fn apply_operations(image: &BaseImage, list: &[RandomOperation]) -> (FileOperati
         .map(|(id, _)| tree.path(id))
         .collect();
     let mut operations = FileOperations::new();
-    let mut put = |expected: &mut FilesByPath, path: String, len: usize| {
+    let mut put_file = |expected: &mut FilesByPath, path: String, len: usize| {
         operations.put_file(path.clone(), file_contents(incompressible_bytes(len)));
         expected.insert(path, incompressible_bytes(len));
     };
@@ -72,23 +72,23 @@ fn apply_operations(image: &BaseImage, list: &[RandomOperation]) -> (FileOperati
         match operation {
             RandomOperation::Drop(file) => drop(dropped.insert(free[file.index(free.len())].clone())),
             RandomOperation::Replace(file, len) => {
-                put(&mut expected, free[file.index(free.len())].clone(), *len)
+                put_file(&mut expected, free[file.index(free.len())].clone(), *len)
             }
             RandomOperation::Add(folder, name, len) => {
                 let folder = &directories[folder.index(directories.len())];
                 let path = format!("{folder}/{name}").trim_start_matches('/').to_owned();
-                // The base writes its names in lower case, and finds them in any case.
-                let known =
+                // The base image has lower-case names, and lookups ignore case.
+                let exists =
                     |path: &str| free.iter().chain(expected.keys()).any(|it| it.eq_ignore_ascii_case(path));
-                if !known(&path) && name.trim_matches('.') == name && tree.find(&path).is_none() {
-                    put(&mut expected, path, *len);
+                if !exists(&path) && name.trim_matches('.') == name && tree.find(&path).is_none() {
+                    put_file(&mut expected, path, *len);
                 }
             }
             RandomOperation::AddMany(folder, count) => {
                 let folder = &directories[folder.index(directories.len())];
                 for number in 0..*count {
                     let path = format!("{folder}/one of many files {number}.nmconnection");
-                    put(&mut expected, path.trim_start_matches('/').to_owned(), number);
+                    put_file(&mut expected, path.trim_start_matches('/').to_owned(), number);
                 }
             }
         }
@@ -100,7 +100,7 @@ fn apply_operations(image: &BaseImage, list: &[RandomOperation]) -> (FileOperati
     (operations, expected)
 }
 
-/// ISO names: unique in their directory, in order, and in 8.3 form like those of the base.
+/// Checks that ISO names are unique in their directory and sorted, and have the 8.3 form of the base image's names.
 fn assert_iso_names(tree: &DirectoryTree, joliet: bool) {
     for (id, _) in tree.entries().filter(|(_, entry)| entry.kind == EntryKind::Directory) {
         let names: Vec<&[u8]> = tree.children(id).map(|(_, entry)| &entry.record.name[..]).collect();
@@ -108,16 +108,16 @@ fn assert_iso_names(tree: &DirectoryTree, joliet: bool) {
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len(), "{}", tree.path(id));
         for (_, entry) in tree.children(id).filter(|_| !joliet) {
             let (stem, extension) = entry.iso_name.rsplit_once('.').unwrap_or((&entry.iso_name, ""));
-            let known = |part: &str| {
+            let is_iso_text = |part: &str| {
                 part.bytes().all(|it| it.is_ascii_uppercase() || it.is_ascii_digit() || it == b'_')
             };
             assert!(stem.len() <= 8 && extension.len() <= 3, "{}", entry.iso_name);
-            assert!(!stem.is_empty() && known(extension), "{}", entry.iso_name);
+            assert!(!stem.is_empty() && is_iso_text(extension), "{}", entry.iso_name);
         }
     }
 }
 
-/// Compares the files that every reader sees with the expected ones.
+/// Compares the expected files with the files that every reader finds.
 fn assert_files(plan: &Plan, expected: &FilesByPath, oracles: bool) {
     let image = open_plan(plan, "changed.iso");
     let trees = [Some(image.volume().tree()), image.volume().joliet_tree()];
@@ -127,14 +127,14 @@ fn assert_files(plan: &Plan, expected: &FilesByPath, oracles: bool) {
         if !oracles {
             continue;
         }
-        let written = ImageFile::new(plan);
+        let file = ImageFile::new(plan);
         let read = if joliet { "norock" } else { "any" };
         let strict = ["xorriso", "-return_with", "WARNING", "32", "-osirrox", "on", "-read_fs", read];
-        written.run(&[&strict[..], &["-indev", ImageFile::NAME, "-extract", "/", "extracted"]].concat());
-        assert_same_files(&written.take_files("extracted"), expected, "xorriso");
+        file.run(&[&strict[..], &["-indev", ImageFile::NAME, "-extract", "/", "extracted"]].concat());
+        assert_same_files(&file.take_files("extracted"), expected, "xorriso");
         let names = if joliet { "-J" } else { "-R" };
         let mut theirs =
-            parse_isoinfo(&text_lines(&written.run(&["isoinfo", names, "-l", "-i", ImageFile::NAME])));
+            parse_isoinfo(&text_lines(&file.run(&["isoinfo", names, "-l", "-i", ImageFile::NAME])));
         let mut ours = list_tree(tree);
         clear_sectors_of_empty_files(&mut theirs);
         clear_sectors_of_empty_files(&mut ours);
@@ -146,21 +146,21 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_operations_give_the_expected_files(list in vec(random_operation(), 1..12), base in any::<Index>()) {
+    fn random_operations_result_in_the_expected_files(list in vec(random_operation(), 1..12), base in any::<Index>()) {
         static ORACLES: std::sync::LazyLock<bool> = std::sync::LazyLock::new(|| are_installed(&["xorriso", "isoinfo"]));
         let images = diverse_images();
         let image = images[base.index(images.len())].open();
         let (operations, expected) = apply_operations(&image, &list);
         let plan = image.relayout(&operations).unwrap();
         assert_files(&plan, &expected, *ORACLES);
-        // A product can be changed again, here back to the original, except for the order of files.
-        let made = open_plan(&plan, "changed.iso");
+        // Change the product again, here back to the original except for the order of files.
+        let product = open_plan(&plan, "changed.iso");
         let before = read_files(&image, image.volume().tree());
         let mut back = FileOperations::new();
         expected.keys().filter(|path| !before.contains_key(*path)).for_each(|path| back.drop_file(path));
         let changed = before.iter().filter(|(path, bytes)| expected.get(*path) != Some(bytes));
         changed.for_each(|(path, bytes)| back.put_file(path, file_contents(bytes.clone())));
-        assert_files(&resolve_plan(&made.relayout(&back).unwrap(), &plan), &before, false);
+        assert_files(&resolve_plan(&product.relayout(&back).unwrap(), &plan), &before, false);
     }
 }
 
@@ -193,7 +193,7 @@ fn dropped_and_re_added_file_reads_the_same() {
     }
 }
 
-/// Names that agree in their first eight letters are still different names.
+/// Names that agree in their first eight letters are different names.
 #[test]
 fn similar_names_are_different_files() {
     for fixture in diverse_images() {
@@ -212,7 +212,7 @@ fn similar_names_are_different_files() {
     }
 }
 
-/// The name of a file may be written in the form that `coreos-installer` uses.
+/// A caller may write the name of a file in the form that `coreos-installer` uses.
 #[test]
 fn iso_names_are_case_insensitive() {
     for fixture in
@@ -227,7 +227,7 @@ fn iso_names_are_case_insensitive() {
     }
 }
 
-/// Replaced boot images: all references follow, and the boot info table of isolinux is right again.
+/// After boot images are replaced, all references lead to the new ones, and the boot info table of isolinux is correct.
 #[test]
 fn boot_images_may_be_replaced() {
     for fixture in crate::images::all_images() {
@@ -241,21 +241,21 @@ fn boot_images_may_be_replaced() {
             let old = fixture.file(path);
             let longer = [old, &incompressible_bytes(9001)].concat();
             for new in [longer, old[..old.len() / 2 + 3].to_vec()] {
-                // On s390x the boot image must contain the embed areas.
+                // On s390x, the boot image must contain the embed areas.
                 if path == "images/cdboot.img" && (new.len() < old.len() || image.ignition_area().is_none()) {
                     continue;
                 }
                 let mut operations = FileOperations::new();
                 operations.put_file(path, file_contents(new.clone()));
                 let plan = image.relayout(&operations).unwrap();
-                let made = open_plan(&plan, &fixture.name());
+                let product = open_plan(&plan, &fixture.name());
                 let name = format!("{}: {path}", fixture.name());
-                assert_verified(&made, &name);
-                let mut found = made.file(path).unwrap().read_all(1 << 20).unwrap();
+                assert_verified(&product, &name);
+                let mut actual = product.file(path).unwrap().read_all(1 << 20).unwrap();
                 let table = if path.ends_with("isolinux.bin") { 8..64 } else { 0..0 };
-                found[table.clone()].copy_from_slice(&new[table]);
-                assert!(found == new, "{name}");
-                assert_boot_references(&made, path, &name);
+                actual[table.clone()].copy_from_slice(&new[table]);
+                assert!(actual == new, "{name}");
+                assert_boot_references(&product, path, &name);
             }
         }
     }
@@ -263,12 +263,13 @@ fn boot_images_may_be_replaced() {
 
 fn assert_verified(image: &BaseImage, name: &str) {
     for check in image.verify().unwrap().into_iter().filter(|check| check.name != "minimal iso") {
-        // Bytes that were appended to an s390x boot image come after its area.
+        // Bytes appended to an s390x boot image come after its area.
         assert!(!matches!(check.outcome, isogen::verify::CheckOutcome::Wrong(_)), "{name}: {check:?}");
     }
 }
 
-/// The catalogue loads the whole file or, for isolinux, its first 2 KiB; partitions point at it.
+/// Asserts that the catalogue loads the whole file or, for isolinux, its first 2 KiB, and that partitions refer to the
+/// file.
 fn assert_boot_references(image: &BaseImage, path: &str, name: &str) {
     let file = image.require_file(path).unwrap();
     let catalog = image.boot_catalog().unwrap();
@@ -298,7 +299,7 @@ fn assert_boot_references(image: &BaseImage, path: &str, name: &str) {
     }
 }
 
-/// Other mastering tools record the exact number of bytes of a directory instead of whole sectors.
+/// Other mastering tools record the exact length of a directory instead of whole sectors.
 #[test]
 fn directory_of_odd_length_may_grow() {
     let fixture = diverse_images().iter().find(|fixture| fixture.name().contains("ppc64le")).unwrap();
@@ -306,15 +307,15 @@ fn directory_of_odd_length_may_grow() {
     let tree = image.volume().tree();
     let (id, directory) = tree.entries().find(|(id, _)| tree.path(*id) == "images").unwrap();
     let mut bytes = fixture.bytes.to_vec();
-    // The first record of a directory is its own, the second that of its parent.
+    // The first record of a directory is its own record, and the second is the record of its parent.
     let own = |entry: &TreeEntry| usize::try_from(entry.extent.offset()).unwrap();
     let parent = |entry: &TreeEntry| own(entry) + usize::from(fixture.bytes[own(entry)]);
     let dots = [own(directory), parent(directory)].map(|at| u64::from(fixture.bytes[at]));
     let records = tree.children(id).map(|(_, entry)| u64::from(entry.record.len));
     let exact = dots.into_iter().chain(records).sum::<u64>();
     let children = tree.children(id).filter(|(_, entry)| entry.kind == EntryKind::Directory);
-    let named = usize::try_from(directory.record.position).unwrap();
-    let records = [named, own(directory)].into_iter().chain(children.map(|(_, entry)| parent(entry)));
+    let in_parent = usize::try_from(directory.record.position).unwrap();
+    let records = [in_parent, own(directory)].into_iter().chain(children.map(|(_, entry)| parent(entry)));
     for record in records {
         let at = record + 10;
         let exact = u32::try_from(exact).unwrap();

@@ -1,4 +1,4 @@
-//! Every product of every fixture.
+//! The products: re-laid out images, one for each supported pair of a fixture image and a kind of change.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::images::{FixtureImage, all_images};
 use crate::readers::run_program;
 use crate::relayout_kinds::{RelayoutKind, open_plan};
 
-/// One product.
+/// A re-laid out image, with its base image and the kind of change.
 pub(crate) struct RelayoutProduct {
     pub(crate) fixture: &'static FixtureImage,
     pub(crate) kind: RelayoutKind,
@@ -31,13 +31,13 @@ impl RelayoutProduct {
     }
 }
 
-/// The files of a tree by path, as this crate reads them.
+/// Returns the files of a tree by path, as this crate reads them.
 pub(crate) fn read_files(image: &BaseImage, tree: &DirectoryTree) -> BTreeMap<String, Vec<u8>> {
     let files = tree.entries().filter(|(_, entry)| entry.kind == volume::EntryKind::File);
     files.map(|(id, entry)| (tree.path(id), image.source().read_extent(entry.extent).unwrap())).collect()
 }
 
-/// Asserts that two sets of files are equal, without printing them.
+/// Asserts that two sets of files are equal. The message does not contain their bytes.
 #[track_caller]
 pub(crate) fn assert_same_files(
     one: &BTreeMap<String, Vec<u8>>,
@@ -49,26 +49,26 @@ pub(crate) fn assert_same_files(
     assert_eq!(differs.map(|(path, _)| path), None, "{what}");
 }
 
-/// Every kind of every image.
+/// Returns all products.
 pub(crate) fn products() -> &'static [RelayoutProduct] {
     static PRODUCTS: LazyLock<Vec<RelayoutProduct>> = LazyLock::new(|| {
-        let made = |fixture: &'static FixtureImage, kind: RelayoutKind| {
+        let product = |fixture: &'static FixtureImage, kind: RelayoutKind| {
             let base = fixture.open();
             let plan = kind.applies_to(&base).then(|| kind.plan_for(&base))?;
             Some(RelayoutProduct { fixture, kind, base, plan })
         };
         let all = all_images()
             .iter()
-            .flat_map(|fixture| RelayoutKind::ALL.into_iter().filter_map(move |kind| made(fixture, kind)));
+            .flat_map(|fixture| RelayoutKind::ALL.into_iter().filter_map(move |kind| product(fixture, kind)));
         let products: Vec<RelayoutProduct> = all.collect();
-        // Six kinds of 36 images, some of which are too old for some kinds.
+        // There are six kinds of changes and 36 images, and not every image supports every kind.
         assert!(products.len() > 150, "{} products", products.len());
         products
     });
     &PRODUCTS
 }
 
-/// Checks every product, on two threads, and reports all that fail.
+/// Checks every product, on two threads, and reports all failures.
 pub(crate) fn check_each_product(check: impl Fn(&RelayoutProduct) + Sync) {
     let (even, odd): (Vec<_>, Vec<_>) =
         products().iter().enumerate().partition(|(number, _)| number % 2 == 0);
@@ -87,7 +87,7 @@ pub(crate) fn check_each_product(check: impl Fn(&RelayoutProduct) + Sync) {
     assert!(failed.is_empty(), "failed for {}: {failed:#?}", failed.len());
 }
 
-/// A folder with a file in it.
+/// A temporary folder with an image file in it.
 pub(crate) struct ImageFile {
     pub(crate) folder: tempfile::TempDir,
 }
@@ -111,7 +111,7 @@ impl ImageFile {
         run_program(self.folder.path(), None, command)
     }
 
-    /// Reads the files below a folder by path, and removes the folder.
+    /// Reads the files in a folder by path, and deletes the folder.
     pub(crate) fn take_files(&self, name: &str) -> BTreeMap<String, Vec<u8>> {
         // The directories of base images are read-only.
         self.run(&["chmod", "-R", "u+w", name]);

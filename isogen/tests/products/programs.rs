@@ -1,4 +1,4 @@
-//! Checks of every product by programs that share no code with this crate.
+//! Checks every product with programs that share no code with this crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -11,10 +11,10 @@ use crate::readers::{
     read_with_iso9660_crate, text_lines,
 };
 
-/// Loads an image with xorriso, which must not complain, and returns its report.
-fn xorriso_report(written: &ImageFile, more: &[&str]) -> Vec<String> {
+/// Loads an image with xorriso and returns the report. xorriso must not print a warning.
+fn xorriso_report(image: &ImageFile, more: &[&str]) -> Vec<String> {
     let strict = ["xorriso", "-return_with", "WARNING", "32", "-osirrox", "on"];
-    text_lines(&written.run(&[&strict[..], more].concat()))
+    text_lines(&image.run(&[&strict[..], more].concat()))
 }
 
 #[test]
@@ -39,32 +39,32 @@ fn xorriso_reads_and_extracts_both_trees() {
     });
 }
 
-/// Reads the whole medium, as a drive would.
+/// Reads the whole medium, like a drive.
 #[test]
 fn every_block_is_read() {
     if !are_installed(&["xorriso"]) {
         return;
     }
     check_each_product(|product| {
-        let written = ImageFile::new(&product.plan);
-        let report = xorriso_report(&written, &["-indev", ImageFile::NAME, "-check_media", "--"]);
+        let image = ImageFile::new(&product.plan);
+        let report = xorriso_report(&image, &["-indev", ImageFile::NAME, "-check_media", "--"]);
         let regions: Vec<&String> = report.iter().filter(|line| line.starts_with("Media region")).collect();
         let sectors = product.open().volume().primary().space_size.to_string();
         let is_good = |line: &&&String| line.contains("+ good") && line.contains(&format!(" {sectors} ,"));
         assert_eq!(regions.iter().filter(is_good).count(), 1, "{}: {report:?}", product.name());
-        // After the volume there are only structures for disks.
+        // After the volume, the image contains only structures for disks.
         let is_good_or_empty = |line: &&String| line.contains("+ good") || line.contains("0 untested");
         assert!(regions.iter().all(is_good_or_empty), "{}: {report:?}", product.name());
     });
 }
 
-/// The fields of report lines by subject, such as `El Torito boot img : 1`.
+/// The fields of report lines, by subject. An example of a subject is `El Torito boot img : 1`.
 type BootReport = BTreeMap<String, Vec<String>>;
 
-fn boot_report(written: &ImageFile) -> BootReport {
+fn boot_report(image: &ImageFile) -> BootReport {
     let load = ["-indev", ImageFile::NAME, "-report_el_torito", "plain", "-report_system_area", "plain"];
     let mut report = BootReport::new();
-    for line in xorriso_report(written, &load) {
+    for line in xorriso_report(image, &load) {
         let Some((what, fields)) = line.split_once(':') else { continue };
         let mut fields: Vec<String> = fields.split_whitespace().map(str::to_owned).collect();
         let numbered = fields.first().is_some_and(|first| first.parse::<u8>().is_ok()) && fields.len() > 1;
@@ -74,8 +74,8 @@ fn boot_report(written: &ImageFile) -> BootReport {
     report
 }
 
-/// BootReport lines that may differ because they contain positions and sizes, which are checked one by one. (xorriso
-/// guesses the heads from the last sector's address, which more than one number may explain.)
+/// Returns `true` for subjects of report lines with positions and sizes, which may differ and have their own checks.
+/// (xorriso derives the number of heads from the address of the last sector, which does not always determine it.)
 fn contains_position(what: &str) -> bool {
     const POSITION_LINES: [&str; 6] = [
         "El Torito boot img",
@@ -88,8 +88,8 @@ fn contains_position(what: &str) -> bool {
     POSITION_LINES.iter().any(|place| what.starts_with(place))
 }
 
-/// xorriso's report on boot catalogue and partition tables is the same as for the base, except for an Apple partition
-/// map, which is dropped; and the positions are those of the same boot images.
+/// xorriso reports the same boot catalogue and partition tables as for the base image, except for an Apple partition
+/// map, which is removed. The positions refer to the same boot images.
 #[test]
 fn boot_structures_match_the_base() {
     if !are_installed(&["xorriso"]) {
@@ -104,8 +104,8 @@ fn boot_structures_match_the_base() {
             let about = |what: &str| {
                 what.starts_with("El Torito") || what.starts_with("MBR") || what.starts_with("GPT")
             };
-            let kept = report.iter().filter(|(what, _)| about(what) && !contains_position(what));
-            kept.map(|(what, fields)| (what.clone(), fields.clone())).collect()
+            let lines = report.iter().filter(|(what, _)| about(what) && !contains_position(what));
+            lines.map(|(what, fields)| (what.clone(), fields.clone())).collect()
         };
         assert_eq!(same(&after), same(&before), "{name}");
         assert!(!after.keys().any(|what| what.starts_with("APM")), "{name}");
@@ -117,7 +117,8 @@ fn boot_structures_match_the_base() {
     });
 }
 
-/// The boot images start where the files of the same names do, and unchanged ones are loaded as before.
+/// Asserts that the boot images start where the files with the same names start, and that unchanged boot images are
+/// loaded as before.
 fn assert_boot_images(product: &RelayoutProduct, before: &BootReport, after: &BootReport) {
     let image = product.open();
     let entries = |report: &BootReport| -> Vec<(String, Vec<String>)> {
@@ -130,7 +131,7 @@ fn assert_boot_images(product: &RelayoutProduct, before: &BootReport, after: &Bo
         let path = after[&path][0].trim_start_matches('/');
         let [old_file, file] = [&product.base, &image].map(|image| image.require_file(path).unwrap());
         assert_eq!(new[6], file.record.sector.to_string(), "{}: {path}", product.name());
-        // Platform, activity, emulation, segment and disk type.
+        // The fields are platform, activity, emulation, segment and disk type.
         assert_eq!(old[..5], new[..5], "{}: {path}", product.name());
         if old_file.extent.len() == file.extent.len() {
             assert_eq!(old[5], new[5], "{}: {path}", product.name());
@@ -199,7 +200,7 @@ fn isoinfo_lists_all_three_kinds_of_names() {
     });
 }
 
-/// An ISO path without versions and the dots of empty extensions.
+/// Removes versions and the dots of empty extensions from an ISO path.
 fn decoded_iso_path(path: &str) -> String {
     let parts = path.split('/').map(|part| part.trim_end_matches(";1").trim_end_matches('.'));
     parts.collect::<Vec<_>>().join("/")
@@ -220,11 +221,11 @@ fn iso9660_crate_reads_the_same_files() {
     });
 }
 
-/// Complaints of a partition tool. All tools complain about isohybrid's tables: partitions overlap, and the first one
-/// starts with the table itself.
-fn complaints(written: &ImageFile, command: &[&str]) -> BTreeSet<String> {
+/// Returns the complaints of a partition tool. All tools complain about the tables of isohybrid: partitions overlap,
+/// and the first partition contains the table itself.
+fn complaints(image: &ImageFile, command: &[&str]) -> BTreeSet<String> {
     let mut program = Command::new(command[0]);
-    let program = program.args(&command[1..]).arg(ImageFile::NAME).current_dir(written.folder.path());
+    let program = program.args(&command[1..]).arg(ImageFile::NAME).current_dir(image.folder.path());
     let output = program.env("PATH", path_with_sbin()).output().unwrap();
     let text = [output.stdout, output.stderr].concat();
     let is_complaint = |line: &&str| {
@@ -234,13 +235,13 @@ fn complaints(written: &ImageFile, command: &[&str]) -> BTreeSet<String> {
             .any(|it| line.contains(it))
     };
     let text = String::from_utf8(text).unwrap();
-    // Whether partitions are aligned for encrypted disks depends on the file lengths.
+    // The alignment of partitions for encrypted disks depends on the lengths of files.
     let is_luck =
         |line: &&str| line.contains("disk encryption tools") || line.starts_with("No problems found.");
     text.lines().filter(is_complaint).filter(|line| !is_luck(line)).map(str::to_owned).collect()
 }
 
-/// Administrators' programs may be missing from a user's `PATH`.
+/// The programs of administrators may be missing from a user's `PATH`.
 fn path_with_sbin() -> String {
     format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
 }
@@ -266,7 +267,7 @@ fn partition_tools_report_no_new_problems() {
     });
 }
 
-/// The tools on which the tests above rely must detect damage.
+/// The tools that the tests above use must detect damage.
 #[test]
 fn partition_tools_detect_a_broken_table() {
     let Some(product) = crate::product::products().iter().find(|it| it.base.partitions().gpt.is_some())

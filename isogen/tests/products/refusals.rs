@@ -1,5 +1,5 @@
-//! Impossible re-layouts are refused with the reason and the position; harmless defects are kept. No product is more
-//! broken than its base, and nothing panics.
+//! Impossible re-layouts are refused with the reason and the position. Harmless defects are kept. A product has no
+//! defects that its base image does not have, and no operation panics.
 
 use std::collections::BTreeSet;
 
@@ -11,17 +11,17 @@ use crate::images::{FixtureImage, all_images, diverse_images};
 use crate::relayout_kinds::{ROOTFS_URL, file_contents, incompressible_bytes, large_archive, small_archive};
 
 fn image_for(architecture: fixtures::Architecture) -> BaseImage {
-    let found = |fixture: &&FixtureImage| {
+    let matches = |fixture: &&FixtureImage| {
         fixture.recipe.architecture() == architecture && fixture.recipe.era() == fixtures::Era::E2023_07
     };
-    all_images().iter().find(found).unwrap().open()
+    all_images().iter().find(matches).unwrap().open()
 }
 
 fn x86_64_image() -> BaseImage {
     image_for(fixtures::Architecture::X86_64)
 }
 
-/// Runs one operation that must be refused; returns the message.
+/// Runs an operation that must be refused, and returns the message.
 fn refusal_message(image: &BaseImage, path: &str, contents: Option<FileContents>) -> String {
     let mut operations = FileOperations::new();
     match contents {
@@ -42,7 +42,7 @@ fn sizes_beyond_32_bits_are_refused() {
             "{message}"
         );
     }
-    // Lengths whose sum exceeds 64 bits.
+    // The sum of these lengths exceeds 64 bits.
     let endless = FileContents::new(vec![Segment::Zero(u64::MAX), Segment::Zero(u64::MAX)]);
     assert!(refusal_message(&image, "endless", Some(endless)).contains("4 GiB"));
 
@@ -63,7 +63,7 @@ fn sizes_beyond_32_bits_are_refused() {
 fn rejects_oversized_directory() {
     let image = x86_64_image();
     let mut operations = FileOperations::new();
-    // Short names that do not run out: a thousand for each first letter.
+    // A thousand 8.3 names are available for each first letter, so they do not run out.
     for number in 0..9000 {
         let letter = char::from(b'a' + u8::try_from(number % 26).unwrap());
         operations.put_file(format!("images/{letter}{}{number}", "x".repeat(90)), FileContents::default());
@@ -72,7 +72,7 @@ fn rejects_oversized_directory() {
     assert!(message.contains("invalid directory \"/images\": with its new files"), "{message}");
 }
 
-/// A path table is read into memory as a whole, so its length must not be trusted.
+/// The reader loads a path table completely, so it must not trust its length.
 #[test]
 fn rejects_oversized_path_table() {
     const LEN: u32 = 5 << 20;
@@ -83,7 +83,7 @@ fn rejects_oversized_path_table() {
     bytes.resize(8 << 20, 0);
     let image = BaseImage::from_source(Source::from_bytes("tables.iso", bytes)).unwrap();
     let mut operations = FileOperations::new();
-    // More than fits in the directory's sectors, so that it moves.
+    // The records exceed the directory's sectors, so that it moves.
     for number in 0..200 {
         operations.put_file(format!("images/{number}"), FileContents::default());
     }
@@ -92,7 +92,7 @@ fn rejects_oversized_path_table() {
     assert!(message.ends_with(&LEN.to_string()), "{message}");
 }
 
-/// On s390x the boot image states the length of its initrd, which ends with the Ignition area.
+/// On s390x, the boot image contains the length of its initrd, which ends with the Ignition area.
 #[test]
 fn initrd_longer_than_its_boot_image_does_not_grow() {
     let s390x = |fixture: &&FixtureImage| fixture.name().starts_with("2023-07.s390x");
@@ -150,7 +150,7 @@ fn rejects_invalid_paths() {
         refusal_message(&image, &long, Some(file_contents(incompressible_bytes(1))))
             .contains("at most 103 characters")
     );
-    // Without Joliet, the directory record is the limit.
+    // Without Joliet, the maximum length of a directory record is the limit.
     let power = image_for(fixtures::Architecture::Ppc64le);
     let long = format!("images/{}", "n".repeat(200));
     assert!(
@@ -205,12 +205,12 @@ fn rejects_initrd_names_that_boot_loaders_cannot_read() {
     }
 }
 
-/// A path table that ends within a record cannot follow a directory that moves.
+/// If a path table ends within a record, it cannot be updated for a directory that moves.
 #[test]
 fn rejects_path_tables_that_end_within_a_record() {
     let image = x86_64_image();
     let mut bytes = image.source().read_extent(Extent::from_start(image.source().len())).unwrap();
-    // The record of the root directory takes ten bytes.
+    // The record of the root directory is ten bytes long.
     bytes[16 * 2048 + 132..][..8].copy_from_slice(&[13, 0, 0, 0, 0, 0, 0, 13]);
     let table = image.volume().primary().path_tables.little_endian.offset();
     let cut = BaseImage::from_source(Source::from_bytes("cut.iso", bytes)).unwrap();
@@ -220,9 +220,9 @@ fn rejects_path_tables_that_end_within_a_record() {
     }
     assert!(image.relayout(&operations).is_ok());
     let error = cut.relayout(&operations).map(|_| "taken").unwrap_err();
-    let found =
+    let is_expected =
         matches!(&error, Error::Malformed { what: "path table", offset, .. } if *offset == table + 10);
-    assert!(found, "{error}");
+    assert!(is_expected, "{error}");
 }
 
 #[test]
@@ -255,13 +255,13 @@ fn rejects_urls_that_boot_loaders_would_change() {
     }
 }
 
-/// The defects of an image, by the name of the check.
+/// Returns the names of the checks that fail.
 fn failed_checks(image: &BaseImage) -> BTreeSet<&'static str> {
     let checks = image.verify().unwrap().into_iter().filter(|check| check.name != "minimal iso");
     checks.filter(|check| matches!(check.outcome, CheckOutcome::Wrong(_))).map(|check| check.name).collect()
 }
 
-/// The first bytes at every target of a boot structure.
+/// Returns the first bytes at every target of a boot structure.
 fn boot_targets(image: &BaseImage) -> Vec<(String, Vec<u8>)> {
     let tables = image.partitions();
     let entries = image.boot_catalog().into_iter().flat_map(|catalog| &catalog.entries);
@@ -281,9 +281,9 @@ fn boot_targets(image: &BaseImage) -> Vec<(String, Vec<u8>)> {
     all.map(|(what, at)| (what, read(at))).collect()
 }
 
-/// Re-layouts that move much and little of an image.
+/// Re-layouts that move many and few bytes of an image.
 fn sample_relayouts(image: &BaseImage) -> Vec<(&'static str, Result<Plan>)> {
-    let put = |path: &str, bytes: Vec<u8>| {
+    let relayout_with = |path: &str, bytes: Vec<u8>| {
         let mut operations = FileOperations::new();
         operations.put_file(path, file_contents(bytes));
         image.relayout(&operations)
@@ -292,13 +292,13 @@ fn sample_relayouts(image: &BaseImage) -> Vec<(&'static str, Result<Plan>)> {
         ("grown archive", image.plan(&Edits::new().archive(large_archive()))),
         ("further initrd", image.plan(&Edits::new().initrd_image("network.img", &small_archive()))),
         ("minimal", image.plan(&Edits::new().minimal(Some(ROOTFS_URL)).archive(large_archive()))),
-        ("last file", put("coreos/features.json", [b"{}".to_vec(), vec![b' '; 5000]].concat())),
-        ("first file", put("images/efiboot.img", incompressible_bytes(70_000))),
-        ("new file", put("images/new.img", incompressible_bytes(70_000))),
+        ("last file", relayout_with("coreos/features.json", [b"{}".to_vec(), vec![b' '; 5000]].concat())),
+        ("first file", relayout_with("images/efiboot.img", incompressible_bytes(70_000))),
+        ("new file", relayout_with("images/new.img", incompressible_bytes(70_000))),
     ]
 }
 
-/// Whether an error names the file and the position in it.
+/// Returns `true` if an error names the file and the position in it.
 fn names_position(error: &Error, file: &str) -> bool {
     let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
     let text = causes.map(ToString::to_string).collect::<Vec<_>>().join(": ");
@@ -317,7 +317,7 @@ fn names_position(error: &Error, file: &str) -> bool {
 
 #[test]
 fn products_have_no_new_defects() {
-    let mut made = 0;
+    let mut products = 0;
     for hostile in hostile() {
         let file = format!("{}.iso", hostile.name);
         let Ok(base) = BaseImage::from_source(Source::from_bytes(file.clone(), hostile.image())) else {
@@ -336,20 +336,20 @@ fn products_have_no_new_defects() {
             let new = BaseImage::from_source(new).unwrap_or_else(|error| panic!("{file}, {what}: {error}"));
             let more: Vec<_> = failed_checks(&new).difference(&before).copied().collect();
             assert!(more.is_empty(), "{file}, {what}: {more:?}");
-            // That file was replaced, and all references to it follow.
+            // This product has another first file, and all references lead to it.
             if what != "first file" {
                 let same =
                     |other: &(String, Vec<u8>)| pointed.contains(other) || other.1.starts_with(&[0; 8]);
                 let other = boot_targets(&new).into_iter().find(|it| !same(it)).map(|(other, _)| other);
                 assert_eq!(other, None, "{file}, {what}");
             }
-            made += 1;
+            products += 1;
         }
     }
-    assert!(made > 100, "{made} products");
+    assert!(products > 100, "{products} products");
 }
 
-/// Every base that contradicts itself: the refused layouts, and the message.
+/// The cases are base images with contradictory structures, the refused layouts, and the message.
 #[test]
 fn contradictory_structures_are_refused_only_for_moved_files() {
     let cases: [(&str, &[&str], &str); 12] = [
@@ -398,12 +398,12 @@ fn contradictory_structures_are_refused_only_for_moved_files() {
     }
 }
 
-/// A boot info table with another position is kept as long as no new position has to be written.
+/// A boot info table with a wrong position is kept if the re-layout does not have to write a new position.
 #[test]
 fn wrong_boot_info_table_is_kept_or_refused() {
-    // In this era the EFI boot image comes first, and isolinux moves when it does.
-    let found = |fixture: &&FixtureImage| fixture.name().starts_with("2024-12.x86_64");
-    let fixture = all_images().iter().find(found).unwrap();
+    // In images of this era, the EFI boot image comes first, so isolinux moves when the EFI boot image changes.
+    let is_fixture = |fixture: &&FixtureImage| fixture.name().starts_with("2024-12.x86_64");
+    let fixture = all_images().iter().find(is_fixture).unwrap();
     let table = usize::try_from(fixture.mastered.files["isolinux/isolinux.bin"].offset).unwrap() + 12;
     let mut bytes = fixture.bytes.to_vec();
     bytes[table] ^= 1;
@@ -414,18 +414,18 @@ fn wrong_boot_info_table_is_kept_or_refused() {
             assert!(message.contains(&format!("byte {table}: sector in the boot info table")), "{message}");
             continue;
         }
-        let mut kept = [0; 4];
-        plan.unwrap().read_at(&mut kept, table as u64).unwrap();
-        assert_eq!(kept, bytes[table..table + 4], "{what}");
+        let mut actual = [0; 4];
+        plan.unwrap().read_at(&mut actual, table as u64).unwrap();
+        assert_eq!(actual, bytes[table..table + 4], "{what}");
     }
 }
 
-/// An image may also name its files in UDF, which a re-layout would not update.
+/// A UDF tree may contain the same files, and a re-layout would not update it.
 #[test]
 fn rejects_udf_bridge() {
     let image = x86_64_image();
     let mut bytes = image.source().read_extent(Extent::from_start(image.source().len())).unwrap();
-    // After the three descriptors and the terminator.
+    // The position after the three descriptors and the terminator.
     let at = (16 + image.volume().descriptors().len() + 1) * 2048;
     bytes[at..at + 6].copy_from_slice(b"\0BEA01");
     let bridge = BaseImage::from_source(Source::from_bytes("bridge.iso", bytes)).unwrap();
@@ -439,7 +439,7 @@ fn rejects_udf_bridge() {
     assert!(bridge.plan_in_place(&Edits::new().archive(small_archive())).is_ok());
 }
 
-/// Joliet may refer to bytes that the primary tree does not.
+/// A Joliet tree may refer to bytes that the primary tree does not refer to.
 #[test]
 fn joliet_only_files_are_kept() {
     let base = diverse_images().iter().find(|fixture| fixture.open().volume().joliet().is_some()).unwrap();

@@ -20,11 +20,11 @@ pub(crate) enum RelayoutKind {
     LongArguments,
     /// An extra initrd image.
     ExtraInitrd,
-    /// The minimal form of an image without a description of it.
+    /// The minimal ISO of an image without a description of it.
     Minimal,
-    /// The minimal form with all other changes that the platform supports.
+    /// The minimal ISO with all other changes that the platform supports.
     MinimalWithAll,
-    /// Files dropped, replaced by shorter, longer and empty ones, and added.
+    /// Dropped files; files replaced by shorter, longer and empty ones; and added files.
     Files,
 }
 
@@ -38,7 +38,7 @@ impl RelayoutKind {
         Self::Files,
     ];
 
-    /// Whether an image supports this kind of change.
+    /// Returns `true` if an image supports this kind of change.
     pub(crate) fn applies_to(self, image: &BaseImage) -> bool {
         match self {
             Self::GrownArchive => image.ignition_area().is_some(),
@@ -48,7 +48,7 @@ impl RelayoutKind {
         }
     }
 
-    /// The image after this change.
+    /// Plans the image with this change.
     pub(crate) fn plan_for(self, image: &BaseImage) -> Plan {
         match self {
             Self::GrownArchive => image.plan(&Edits::new().archive(large_archive())).unwrap(),
@@ -76,7 +76,7 @@ fn is_s390x(image: &BaseImage) -> bool {
     image.architecture() == Some(Architecture::S390x)
 }
 
-/// Plans the image without its minimal description, so that it is re-laid out.
+/// Plans the image without its description of the minimal ISO, so that the minimal ISO is a re-layout.
 fn plan_without_description(image: &BaseImage, make: impl Fn(&BaseImage) -> isogen::Result<Plan>) -> Plan {
     if image.volume().file(MINISO_PATH).is_none() {
         return make(image).unwrap();
@@ -87,7 +87,7 @@ fn plan_without_description(image: &BaseImage, make: impl Fn(&BaseImage) -> isog
     resolve_plan(&make(&open_plan(&without, "undescribed.iso")).unwrap(), &without)
 }
 
-/// The plan over the base of `inner`, for a plan whose base is the image that `inner` describes.
+/// Converts a plan whose base is the image of the plan `inner` to a plan over the base of `inner`.
 pub(crate) fn resolve_plan(plan: &Plan, inner: &Plan) -> Plan {
     let segments = plan.layout().iter().flat_map(|placed| match &placed.segment {
         Segment::Base(extent) => inner.segments(extent.offset()..extent.end()).collect(),
@@ -127,7 +127,7 @@ fn append_kargs(len: usize) -> KargsEdit {
     KargsEdit::Current(KargsOperations { append, ..KargsOperations::default() })
 }
 
-/// An archive that is larger than the usual area under any compression.
+/// An archive that is longer than the usual area in every compression.
 pub(crate) fn large_archive() -> PackedArchive {
     packed_archive("config.ign", incompressible_bytes(300_000))
 }

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use isogen::volume::{DirectoryTree, EntryKind};
 use skip::report_missing;
 
-/// Whether all of some programs are installed; prints a notice if not.
+/// Returns `true` if all programs are installed. Otherwise prints a notice.
 pub(crate) fn are_installed(programs: &[&str]) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     let there = |program: &&str| env::split_paths(&path).any(|folder| folder.join(program).is_file());
@@ -24,7 +24,7 @@ pub(crate) fn are_installed(programs: &[&str]) -> bool {
     false
 }
 
-/// Runs a program on an input file, in a folder; it must succeed. Returns its output.
+/// Runs a program in a folder and returns its output. The program must succeed.
 pub(crate) fn run_program(folder: &Path, input: Option<&Path>, command: &[&str]) -> Vec<u8> {
     let stdin = input.map_or_else(Stdio::null, |path| File::open(path).unwrap().into());
     let mut program = Command::new(command[0]);
@@ -37,7 +37,7 @@ pub(crate) fn text_lines(bytes: &[u8]) -> Vec<String> {
     std::str::from_utf8(bytes).unwrap().lines().map(str::to_owned).collect()
 }
 
-/// A listing: length and sector of each file by path, or `None` for a directory.
+/// A listing of files by path: length and sector of a file, or `None` for a directory.
 pub(crate) type FileListing = BTreeMap<String, Option<(u64, u64)>>;
 
 pub(crate) fn list_tree(tree: &DirectoryTree) -> FileListing {
@@ -49,7 +49,7 @@ pub(crate) fn list_tree(tree: &DirectoryTree) -> FileListing {
     entries.collect()
 }
 
-/// Parses the output of `isoinfo -R -l`: a title for each directory, then a line for each entry.
+/// Parses the output of `isoinfo -R -l`. It is a title for each directory, followed by a line for each entry.
 ///
 /// ```text
 /// Directory listing of /coreos/
@@ -71,13 +71,13 @@ pub(crate) fn parse_isoinfo(text: &[String]) -> FileListing {
             }
         }
     }
-    // The root, which has no name.
+    // Remove the root directory, which has no name.
     listing.remove("");
     listing.insert("/".to_owned(), None);
     listing
 }
 
-/// Parses the output of `xorriso -exec lsdl`: a line for each entry, its path in quotes.
+/// Parses the output of `xorriso -exec lsdl`. It is a line for each entry, with the path in quotes.
 ///
 /// ```text
 /// -r--r--r--    1 0        0             382 Jul  9  2023 '/coreos/kargs.json'
@@ -91,12 +91,12 @@ pub(crate) fn parse_xorriso(text: &[String]) -> BTreeMap<String, Option<u64>> {
     entries.collect()
 }
 
-/// An empty file may have any sector, and some programs show another one.
+/// An empty file may have any sector, and programs report different ones.
 pub(crate) fn clear_sectors_of_empty_files(listing: &mut FileListing) {
     listing.values_mut().flatten().filter(|(len, _)| *len == 0).for_each(|(_, sector)| *sector = 0);
 }
 
-/// Files below a directory by ISO path, as the `iso9660` crate reads them.
+/// Reads the files below a directory by ISO path, with the `iso9660` crate.
 pub(crate) fn read_with_iso9660_crate(
     directory: &iso9660::ISODirectory<File>,
     path: &str,
@@ -104,7 +104,7 @@ pub(crate) fn read_with_iso9660_crate(
 ) {
     for entry in directory.contents() {
         match entry.unwrap_or_else(|error| panic!("{path}: {error}")) {
-            // On s390x the first two records have the same name.
+            // On s390x, the first two records have the same name.
             iso9660::DirectoryEntry::Directory(directory) if directory.identifier.starts_with('.') => {}
             iso9660::DirectoryEntry::Directory(directory) => {
                 read_with_iso9660_crate(&directory, &format!("{path}{}/", directory.identifier), files);

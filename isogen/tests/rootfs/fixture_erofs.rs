@@ -1,5 +1,5 @@
-//! EROFS with the features of release images, made by the writer of `fixtures`: read by this crate, and by the
-//! `erofs-rs` crate, which shares no code with it and checks the writer.
+//! EROFS images with the features of release images, written by `fixtures`. This crate must read them. The `erofs-rs`
+//! crate, which shares no code with it, reads them too, as a check of the writer.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -33,17 +33,18 @@ fn assert_reads_back(options: Erofs, files: &BTreeMap<String, Vec<u8>>) {
     assert!(ours.nmstatectl().unwrap() == files[&program]);
 }
 
-/// The cases of the tree without its hundreds of small programs.
+/// The difficult files of the tree, without its hundreds of small programs.
 fn difficult_files(program_len: usize) -> BTreeMap<String, Vec<u8>> {
     let mut files = tree_files(program_bytes(program_len));
     files.retain(|path, _| !path.contains("/program-") || path.ends_with("-07"));
-    // Extents of one block, of many blocks, and only uncompressed ones.
+    // With these files, the tree has extents of one block, extents of many blocks, and files with only uncompressed
+    // extents.
     files.insert("more/text".into(), "one line like all others\n".repeat(30_000).into_bytes());
     files.insert("more/half".into(), noise(100_000, 0x0F));
     files
 }
 
-/// Every combination that is written with a compression.
+/// Tests all supported combinations of options with a compression.
 fn assert_combinations_read_back(compression: Compression) {
     let files = difficult_files(200_003);
     for packing in [Packing::Nothing, Packing::Tails, Packing::Everything] {
@@ -91,7 +92,8 @@ fn nmstatectl_archive_has_the_expected_form() {
     assert_eq!(packed.len() % 4, 0);
     let mut archive = Vec::new();
     flate2::bufread::GzDecoder::new(&packed.as_bytes()[..]).read_to_end(&mut archive).unwrap();
-    // Inode 1, mode 0100755, owner zero, one link, time zero, the length, no device, a name of 20 bytes with its NUL.
+    // The fields are inode 1, mode 0100755, owner 0, one link, time 0, the length, no device, and a name of 20 bytes
+    // with its NUL.
     let header = format!(
         "07070100000001000081ed{}0000000100000000{:08x}{}00000014{}",
         "0".repeat(16),

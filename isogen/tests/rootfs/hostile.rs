@@ -1,4 +1,4 @@
-//! Damaged file systems: any damage gives an error or a result, in bounded time and memory.
+//! Damaged file systems: any damage results in an error or a value, in bounded time and memory.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ use crate::packed_tree::{
     DEPLOYMENT, PackedTree, are_installed, open_filesystem, open_rootfs, program_bytes,
 };
 
-/// A small tree_files: it has every structure, and a damaged byte is likely to matter.
+/// A small tree that has every structure, so that most damaged bytes have an effect.
 fn small_tree() -> BTreeMap<String, Vec<u8>> {
     let bin = format!("{DEPLOYMENT}/usr/bin");
     let mut files: BTreeMap<String, Vec<u8>> =
@@ -37,7 +37,7 @@ fn erofs_images() -> Vec<(Filesystem, Vec<u8>)> {
     images
 }
 
-/// Images of our own writer, and of the real programs if they are installed.
+/// Images from the writer in `fixtures`, and from the real programs if they are installed.
 static DAMAGEABLE_IMAGES: LazyLock<Vec<(Filesystem, Vec<u8>)>> = LazyLock::new(|| {
     let mut images = erofs_images();
     if are_installed(&["mksquashfs", "mkfs.erofs"]) {
@@ -52,7 +52,7 @@ static DAMAGEABLE_IMAGES: LazyLock<Vec<(Filesystem, Vec<u8>)>> = LazyLock::new(|
     images
 });
 
-/// Returns the value if the image allows it. A damaged image is never an internal error.
+/// Returns the value of a successful operation. A damaged image must never cause an internal error.
 fn no_internal_error<T>(result: isogen::Result<T>) -> Option<T> {
     if let Err(error @ isogen::Error::Internal { .. }) = &result {
         panic!("{error}");
@@ -60,7 +60,8 @@ fn no_internal_error<T>(result: isogen::Result<T>) -> Option<T> {
     result.ok()
 }
 
-/// Runs every operation of the reader. Files stay within their limit even if their length is wrong.
+/// Runs every operation of the reader. The length of a file must stay within the limit, even if the image has a wrong
+/// length.
 fn run_all_reads(image: Vec<u8>) {
     if let Some(opened) = no_internal_error(open_rootfs(image)) {
         let program = no_internal_error(opened.nmstatectl()).unwrap_or_default();
@@ -81,7 +82,7 @@ proptest! {
     ) {
         let (filesystem, bytes) = which.get(&DAMAGEABLE_IMAGES);
         let mut bytes = bytes.clone();
-        // Structures are near either end.
+        // Structures are near the start or the end.
         let len = if in_front { bytes.len().min(2048) } else { bytes.len() };
         for (position, value) in flips {
             let position = position.index(len);
@@ -95,7 +96,7 @@ proptest! {
         let (filesystem, bytes) = which.get(&DAMAGEABLE_IMAGES);
         let whole = rootfs_image(*filesystem, bytes);
         run_all_reads(whole[..len.index(whole.len())].to_vec());
-        // The archive is complete, the file system is not.
+        // Here the archive is complete, but the file system is not.
         run_all_reads(rootfs_image(*filesystem, &bytes[..len.index(bytes.len())]));
     }
 
@@ -153,8 +154,8 @@ fn unsupported_features_are_named() {
         ),
         (1024, b"hsqs", "rootfs.img: byte 124: root file system: expected squashfs or EROFS, found hsqs"),
     ] {
-        let found = read_error_message(ErofsImage, &with_bytes_at(bytes, position, with));
-        assert!(found.contains(expected), "{found}");
+        let message = read_error_message(ErofsImage, &with_bytes_at(bytes, position, with));
+        assert!(message.contains(expected), "{message}");
     }
 }
 
@@ -178,14 +179,14 @@ fn squashfs_errors_name_the_position() {
         (directories, &[0, 0], "squashfs directory: expected a metadata block of 1 to 8192 bytes"),
         (directories + 8, &[255; 20], "squashfs directory: expected zstd data, found"),
     ] {
-        let found = read_error_message(Squashfs, &with_bytes_at(&bytes, position, with));
-        assert!(found.contains(expected), "{found}");
+        let message = read_error_message(Squashfs, &with_bytes_at(&bytes, position, with));
+        assert!(message.contains(expected), "{message}");
     }
 }
 
 #[test]
 fn self_referencing_directory_terminates() {
-    // Every entry of every directory is the root: the path is a cycle.
+    // Every entry of every directory is the root directory, so the path is a cycle.
     let (_, bytes) = &erofs_images()[1];
     let root = u64::from(u16::from_le_bytes([bytes[1024 + 14], bytes[1024 + 15]]));
     let metadata =
@@ -199,8 +200,8 @@ fn self_referencing_directory_terminates() {
             }
         }
     }
-    let found = read_error_message(ErofsImage, &bytes);
-    assert!(found.contains("rootfs without nmstatectl") || found.contains("expected"), "{found}");
+    let message = read_error_message(ErofsImage, &bytes);
+    assert!(message.contains("rootfs without nmstatectl") || message.contains("expected"), "{message}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Root file systems: trees packed by the real programs read back correctly.
 //!
-//! A missing program is reported and skipped, or fails with `KINDLING_REQUIRE_TOOLS=1`.
+//! If a program is missing, its tests print a notice and are skipped. With `KINDLING_REQUIRE_TOOLS=1` they fail
+//! instead.
 
 #![allow(
     clippy::unwrap_used,

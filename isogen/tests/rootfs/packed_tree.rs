@@ -1,4 +1,4 @@
-//! File systems made by the real programs, from a tree with difficult cases.
+//! File systems packed by the real programs, from a tree with difficult cases.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -13,10 +13,10 @@ use tempfile::TempDir;
 
 use crate::skip::report_missing;
 
-/// The path of the program in an OSTree deployment, below the root.
+/// The OSTree deployment that contains the program, relative to the root.
 pub(crate) const DEPLOYMENT: &str = "ostree/deploy/rhcos/deploy/5f0c1d.0";
 
-/// Whether all of some programs are installed; prints a notice if not.
+/// Returns `true` if all programs are installed. Otherwise prints a notice.
 pub(crate) fn are_installed(programs: &[&str]) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     let there = |program: &&str| env::split_paths(&path).any(|folder| folder.join(program).is_file());
@@ -25,14 +25,14 @@ pub(crate) fn are_installed(programs: &[&str]) -> bool {
     false
 }
 
-/// Runs a program in a folder; it must succeed. Returns its output.
+/// Runs a program in a folder and returns its output. The program must succeed.
 pub(crate) fn run_program(folder: &Path, command: &[&str]) -> Vec<u8> {
     let output = Command::new(command[0]).args(&command[1..]).current_dir(folder).output().unwrap();
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     output.stdout
 }
 
-/// Bytes that compress a little, or not at all.
+/// Pseudorandom bytes. A mask with fewer bits makes them compressible.
 pub(crate) fn noise(len: usize, mask: u8) -> Vec<u8> {
     let mut state = 9_u64;
     let next = || {
@@ -42,7 +42,7 @@ pub(crate) fn noise(len: usize, mask: u8) -> Vec<u8> {
     std::iter::repeat_with(next).take(len).collect()
 }
 
-/// A program-like file: stretches of code, of text, of zeros and of noise.
+/// A file that resembles a program: runs of code, text, zeros and noise.
 pub(crate) fn program_bytes(len: usize) -> Vec<u8> {
     let mut bytes = b"\x7fELF".to_vec();
     let noise = noise(300_000, 0xFF);
@@ -61,12 +61,13 @@ pub(crate) fn program_bytes(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Every file of the tree below the root, by its path.
+/// Returns every file of the tree by its path relative to the root.
 pub(crate) fn tree_files(program: Vec<u8>) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut add = |path: String, bytes: Vec<u8>| files.insert(path, bytes);
     let bin = format!("{DEPLOYMENT}/usr/bin");
-    // Names similar to the wanted one, so many that a directory takes several metadata blocks.
+    // These names are similar to the name of the program. They are so many that a directory takes several metadata
+    // blocks.
     for number in 0..600 {
         add(format!("{bin}/program-{number:04}-with-a-long-name"), format!("#!/bin/sh\n{number}\n").into());
     }
@@ -85,7 +86,7 @@ pub(crate) fn tree_files(program: Vec<u8>) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// A tree in a folder.
+/// A file tree in a temporary folder.
 pub(crate) struct PackedTree {
     pub(crate) folder: TempDir,
     pub(crate) files: BTreeMap<String, Vec<u8>>,
@@ -122,7 +123,7 @@ impl PackedTree {
         fs::read(self.path("fs")).unwrap()
     }
 
-    /// Every file of the tree reads back as it was written, and so does the program.
+    /// Asserts that every file of the tree, including the program, reads back with the original bytes.
     #[track_caller]
     pub(crate) fn assert_reads_back(&self, filesystem: Filesystem, bytes: &[u8], what: &str) {
         let opened = open_filesystem(filesystem, bytes).unwrap();
@@ -137,7 +138,7 @@ impl PackedTree {
     }
 }
 
-/// The file system in a `rootfs.img` with these bytes.
+/// Opens the file system `bytes` inside a `rootfs.img`.
 pub(crate) fn open_filesystem(filesystem: Filesystem, bytes: &[u8]) -> isogen::Result<RootFilesystem> {
     open_rootfs(fixtures::rootfs_image(filesystem, bytes))
 }

@@ -1,4 +1,4 @@
-//! Compared with `mksquashfs` and `mkfs.erofs`, and with their readers.
+//! Images from `mksquashfs` and `mkfs.erofs`, compared with the output of `unsquashfs` and of the packed tree.
 
 use std::fs;
 
