@@ -1,8 +1,8 @@
-//! Cost of a config: parsing, merging an override, validating the result, and all three together.
+//! Measures the cost of a config: parsing it, merging an override, validating the result, and all three together.
 //!
-//! The config is like that of a discovery image: a few scripts and units, keys, certificates and a pull secret. The
-//! override has 20 KiB. `cargo bench -p ignition` takes half a minute, `cargo bench -p ignition -- --quick` a few
-//! seconds.
+//! The config resembles the config of a discovery image: a few scripts and units, keys, certificates and a pull secret.
+//! The override is 20 KiB. `cargo bench -p ignition` takes half a minute, and `cargo bench -p ignition -- --quick`
+//! takes a few seconds.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "a bench over its own configs")]
 
@@ -18,13 +18,13 @@ use serde_json::json;
 
 const OVERRIDE_LEN: usize = 20 << 10;
 
-/// A script of this many lines.
+/// A script with this number of lines.
 fn script(lines: usize) -> String {
     let line = |number| format!("nmcli connection modify eth{number} ipv4.method manual # step {number}\n");
     std::iter::once("#!/bin/bash\n".to_owned()).chain((0..lines).map(line)).collect()
 }
 
-/// The config that every host gets.
+/// A config like the config of a discovery image.
 fn build() -> Vec<u8> {
     let mut config = ConfigBuilder::new();
     for number in 0..6 {

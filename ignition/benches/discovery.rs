@@ -1,4 +1,5 @@
-//! Cost of a discovery config: all options of an infra-env, with an override of 20 KiB merged and validated.
+//! Measures the cost of a discovery config: it has all options of an infra-env, and an override of 20 KiB is merged and
+//! validated.
 //!
 //! The limit is 2 ms. `cargo bench -p ignition --bench discovery -- --quick` takes a few seconds.
 
@@ -12,7 +13,7 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use ignition::discovery::Override;
 
-/// An override whose last file conflicts with one of the config: the most expensive refusal.
+/// An override whose last file conflicts with a file of the config. Refusing it is the most expensive refusal.
 fn bad_override() -> String {
     let text = setups::override_text();
     text.replacen(

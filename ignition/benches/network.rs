@@ -1,7 +1,7 @@
-//! Cost of networks: the keyfiles of one and of a hundred new hosts, the files of a set of cached hosts with one new
-//! host, and the checks.
+//! Measures the cost of static networks: the keyfiles of one host and of a hundred new hosts, the files of a set of
+//! cached hosts with one new host, and the checks.
 //!
-//! `cargo run --release -p ignition --example ten_thousand_hosts` measures whole sets, and memory.
+//! `cargo run --release -p ignition --example ten_thousand_hosts` measures whole sets and their memory.
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "a bench over its own documents")]
 

@@ -1,13 +1,13 @@
-//! A builder for configs of files, units, users, certificate authorities and child configs.
+//! Builds configs from files, units, users, certificate authorities and child configs.
 //!
-//! The two kinds of generated configs differ in two points:
+//! The crate generates two kinds of configs:
 //!
 //! | | a config for the embed area, as `coreos-installer` makes it | a discovery or pointer config |
 //! |---|---|---|
 //! | contents | compressed | plain, because the archive around the config is compressed |
 //! | written by | [`ConfigBuilder::to_installer_json`], with `null` for each unset value | [`Config`], compact |
 //!
-//! Files and units keep the order in which they were added.
+//! Files and units keep the order in which they are added.
 
 use std::fmt;
 
@@ -18,20 +18,20 @@ use crate::rewrite::rewrite_tree;
 use crate::spec::Spec;
 use crate::visible::visible;
 
-/// Why an item could not be added to a config.
+/// The reason why an entry could not be added to a config.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// Two files have the same path.
+    /// The config already has a file with this path.
     #[error("config already specifies path {}", visible(path))]
     DuplicatePath {
-        /// The path.
+        /// The duplicate path.
         path: String,
     },
-    /// Two units have the same name.
+    /// The config already has a unit with this name.
     #[error("config already specifies unit {}", visible(name))]
     DuplicateUnit {
-        /// The name.
+        /// The duplicate name.
         name: String,
     },
 }
@@ -41,15 +41,15 @@ pub enum BuildError {
 pub struct FileMode(u16);
 
 impl FileMode {
-    /// 0600: root reads and writes.
+    /// 0600: root may read and write.
     pub const PRIVATE: Self = Self(0o600);
-    /// 0644: root writes, all users read.
+    /// 0644: root may write, and all users may read.
     pub(crate) const PUBLIC: Self = Self(0o644);
-    /// 0755: root writes, all users read and execute.
+    /// 0755: root may write, and all users may read and execute.
     pub(crate) const EXECUTABLE: Self = Self(0o755);
-    /// 0744: root writes and executes, all users read.
+    /// 0744: root may write and execute, and all users may read.
     pub(crate) const OWNER_EXECUTABLE: Self = Self(0o744);
-    /// 0700: root reads, writes and executes.
+    /// 0700: root may read, write and execute.
     pub const PRIVATE_EXECUTABLE: Self = Self(0o700);
 
     /// Returns the mode with these permission bits, or `None` if other bits are set.
@@ -61,7 +61,7 @@ impl FileMode {
 }
 
 impl From<FileMode> for Json {
-    /// Writes the bits as a decimal number, as the Ignition specification requires.
+    /// Returns the bits as a number. Ignition configs contain modes as decimal numbers.
     fn from(mode: FileMode) -> Self {
         Self::Integer(mode.0.into())
     }
@@ -70,9 +70,9 @@ impl From<FileMode> for Json {
 /// The state of a unit at boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitState {
-    /// `"enabled": true`: the unit's `[Install]` section takes effect.
+    /// `"enabled": true`: the `[Install]` section of the unit has an effect.
     Enabled,
-    /// `"enabled": false`: only another unit starts this one.
+    /// `"enabled": false`: the unit starts only if another unit starts it.
     Disabled,
 }
 
@@ -99,7 +99,7 @@ pub struct ConfigBuilder {
     units: Vec<Json>,
 }
 
-/// Shows only counts, because contents hold secrets.
+/// Prints only counts, because contents may be secret.
 impl fmt::Debug for ConfigBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConfigBuilder")
@@ -113,7 +113,7 @@ impl fmt::Debug for ConfigBuilder {
 }
 
 impl ConfigBuilder {
-    /// The spec version of [`to_installer_json`](Self::to_installer_json). Every base image since 2021 reads it.
+    /// The spec version of [`to_installer_json`](Self::to_installer_json). Every base image since 2021 supports it.
     const INSTALLER_SPEC: Spec = Spec::V3_3;
 
     /// Creates an empty config.
@@ -122,12 +122,12 @@ impl ConfigBuilder {
         Self::default()
     }
 
-    /// Adds a file with compressed contents. Ignition fails if the system already has this file.
+    /// Adds a file with compressed contents. At boot, Ignition fails if the system already has a file at this path.
     ///
     /// # Errors
     ///
-    /// Returns [`BuildError::DuplicatePath`] if the config already has a file with this path. Aliases that only the
-    /// running system knows, such as `/usr/local` and `/var/usrlocal`, count as different paths.
+    /// Returns [`BuildError::DuplicatePath`] if the config already has a file with this path. Paths that are equal only
+    /// because of links in the running system, such as `/usr/local` and `/var/usrlocal`, count as different.
     pub fn add_file(
         &mut self,
         path: impl Into<String>,
@@ -165,7 +165,7 @@ impl ConfigBuilder {
         Ok(())
     }
 
-    /// Adds a PEM bundle of certificate authorities that Ignition trusts when it fetches over HTTPS.
+    /// Adds a PEM bundle of certificate authorities that Ignition trusts for HTTPS downloads.
     pub fn add_certificate_authority(&mut self, pem: &[u8]) {
         self.authorities.push(compressed_resource(pem));
     }
@@ -175,10 +175,10 @@ impl ConfigBuilder {
         self.merges.push(compressed_resource(child.as_bytes()));
     }
 
-    /// Returns the config as `coreos-installer` writes it: JSON on one line with a final newline. Returns `None` if the
-    /// config is empty.
+    /// Returns the config in the format of `coreos-installer`: JSON on one line with a final newline. Returns `None` if
+    /// the config is empty.
     ///
-    /// An empty config differs from no config: any config disables the console autologin of a live system.
+    /// An empty config is not the same as no config: any config disables the console autologin of a live system.
     ///
     /// # Errors
     ///
@@ -193,10 +193,10 @@ impl ConfigBuilder {
     }
 }
 
-/// Methods for discovery and pointer configs. They do not check for duplicate paths and names; validation of the whole
-/// config does.
+/// Methods for discovery and pointer configs. They do not check for duplicate paths and names, because the whole config
+/// is validated later.
 impl ConfigBuilder {
-    /// Adds a file owned by root, which overwrites an existing file.
+    /// Adds a file that root owns. At boot, it overwrites an existing file.
     pub(crate) fn replace_file(&mut self, path: &str, mode: FileMode, contents: impl AsRef<[u8]>) {
         self.files.push(Json::object([
             ("path", path.to_owned().into()),
@@ -207,28 +207,28 @@ impl ConfigBuilder {
         ]));
     }
 
-    /// Adds certificates that all programs trust. The system collects the files of this directory when it boots.
+    /// Adds certificates that all programs trust. At boot, the system collects the certificates in this directory.
     pub(crate) fn add_trust_anchor(&mut self, name: &str, pem: &str) {
         self.replace_file(&format!("/etc/pki/ca-trust/source/anchors/{name}"), FileMode::PUBLIC, pem);
     }
 
-    /// Appends to a file of the system.
+    /// Appends text to a file of the system.
     pub(crate) fn append_to_file(&mut self, path: &str, contents: &str) {
         let appended = Json::List(vec![plain_resource(contents.as_bytes())]);
         self.files.push(Json::object([("path", path.to_owned().into()), ("append", appended)]));
     }
 
-    /// Adds a unit with its full text.
+    /// Adds a unit with its full text. It replaces a unit of the system.
     pub(crate) fn replace_unit(&mut self, name: &str, state: UnitState, contents: &str) {
         self.units.push(unit_entry(name.to_owned(), state, contents.to_owned()));
     }
 
-    /// Enables a unit of the system.
+    /// Enables a unit that is part of the system.
     pub(crate) fn enable_unit(&mut self, name: &str) {
         self.units.push(Json::object([("name", name.to_owned().into()), ("enabled", Json::Boolean(true))]));
     }
 
-    /// Adds a drop-in to a unit of this config or of the system.
+    /// Adds a drop-in to a unit of this config or to a unit of the system.
     pub(crate) fn add_dropin(&mut self, unit: &str, name: &str, contents: &str) {
         let dropin =
             Json::object([("name", name.to_owned().into()), ("contents", contents.to_owned().into())]);
@@ -255,7 +255,7 @@ impl ConfigBuilder {
         self.merges.push(reference);
     }
 
-    /// Adds a plain PEM bundle of certificate authorities that Ignition trusts.
+    /// Adds an uncompressed PEM bundle of certificate authorities that Ignition trusts.
     pub(crate) fn add_plain_certificate_authority(&mut self, pem: &str) {
         self.authorities.push(plain_resource(pem.as_bytes()));
     }
@@ -296,7 +296,7 @@ fn contains_entry(items: &[Json], field: &str, text: &str) -> bool {
     items.iter().any(|item| item.get(field).and_then(Json::as_text) == Some(text))
 }
 
-/// Returns an object with one list, or `None` if the list is empty.
+/// Returns an object whose only field is a list, or `None` if the list is empty.
 fn object_with_list(name: &'static str, items: Vec<Json>) -> Option<Json> {
     Json::non_empty_list(items).map(|list| Json::object([(name, list)]))
 }

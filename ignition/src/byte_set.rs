@@ -1,4 +1,5 @@
-//! Tables of ASCII characters, for checks of each byte: a config may hold megabytes of contents.
+//! Sets of ASCII characters as lookup tables. They make it fast to check each byte of a config with megabytes of
+//! contents.
 
 /// A set of visible ASCII characters.
 pub(crate) struct ByteSet([bool; 256]);
@@ -28,7 +29,7 @@ impl ByteSet {
         self.0.get(usize::from(byte)).is_some_and(|is_in| *is_in)
     }
 
-    /// Returns the first character of a text that is not in the set.
+    /// Returns the first character of a text that is not in the set, or `None` if all characters are in the set.
     pub(crate) fn first_outside(&self, text: &str) -> Option<char> {
         let at = text.bytes().position(|byte| !self.contains(byte))?;
         // All bytes before `at` are ASCII, so a character begins here.

@@ -1,4 +1,4 @@
-//! Networks in CIDR notation.
+//! IP networks in CIDR notation.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -14,25 +14,25 @@ pub struct Cidr {
 }
 
 impl Cidr {
-    /// Returns `None` if the prefix is longer than the address.
+    /// Creates a network. Returns `None` if the prefix is longer than the address.
     pub(crate) fn new(address: IpAddr, prefix: u32) -> Option<Self> {
         (prefix <= bit_count(address)).then_some(Self { address, prefix })
     }
 
-    /// Parses an address and a prefix length with a slash between them. Returns `None` if the text is not valid.
+    /// Parses an address, a slash and a prefix length. Returns `None` if the text has another form.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (address, prefix) = text.split_once('/')?;
         Self::new(address.parse().ok()?, prefix.parse().ok()?)
     }
 
-    /// Returns the address.
+    /// Returns the address before the slash, including its host bits.
     #[must_use]
     pub fn address(self) -> IpAddr {
         self.address
     }
 
-    /// Returns the length of the prefix.
+    /// Returns the prefix length in bits.
     #[must_use]
     pub fn prefix(self) -> u32 {
         self.prefix
@@ -80,7 +80,7 @@ impl fmt::Display for Cidr {
     }
 }
 
-/// The text, such as `192.0.2.0/24`.
+/// Serializes the network as text, such as `192.0.2.0/24`.
 impl Serialize for Cidr {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
@@ -94,7 +94,7 @@ impl<'de> Deserialize<'de> for Cidr {
     }
 }
 
-/// Returns the number of bits of an address.
+/// Returns the length of an address in bits.
 pub(crate) fn bit_count(address: IpAddr) -> u32 {
     if address.is_ipv4() { 32 } else { 128 }
 }

@@ -1,12 +1,13 @@
-//! The model of a config: one tree for all supported spec versions, which [`merge`](crate::merge),
-//! [`translate`](crate::translate), [`validate`](crate::validate) and [`lint`](crate::lint) work on.
+//! The model of a config: one tree for all supported spec versions. The modules [`merge`](crate::merge),
+//! [`translate`](crate::translate), [`validate`](crate::validate) and [`lint`](crate::lint) work on this tree.
 //!
-//! The reader follows Ignition: `null` and absent are the same, an absent mandatory value is an empty one, an unknown
-//! key is a warning, and a key in the wrong case is used. It is stricter in one point: a repeated key is an error.
-//! Ignition silently takes the last one.
+//! The reader follows Ignition: `null` is the same as absent, an absent mandatory value is an empty value, an unknown
+//! key causes a warning, and a key in the wrong case is accepted. It is stricter in one point: a repeated key is an
+//! error, while Ignition silently uses the last one.
 //!
-//! The tree holds no `null`, no empty list and no empty object, and its keys have one order. So equal configs are equal
-//! trees and equal bytes. [`rewrite`](crate::rewrite) keeps what the tree drops, as `coreos-installer` does.
+//! The tree contains no `null`, no empty list and no empty object, and its keys are in a fixed order. Equal configs are
+//! therefore equal trees and equal bytes. [`rewrite`](crate::rewrite) preserves what the tree drops, like
+//! `coreos-installer`.
 
 use std::collections::HashSet;
 
@@ -28,30 +29,30 @@ pub struct Config {
     root: Object,
 }
 
-/// A parsed config and a report of the keys that have no effect.
+/// A parsed config, and warnings about keys without effect.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ParsedConfig {
-    /// The config.
+    /// The parsed config.
     pub config: Config,
-    /// Unknown keys and keys in the wrong case, with their positions.
+    /// Unknown keys and keys in the wrong case, with their positions in the text.
     pub warnings: ConfigReport,
 }
 
-/// Why a config cannot be read or written.
+/// The reason why a config cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The text is not JSON.
     #[error("not valid JSON")]
     Syntax(#[source] serde_json::Error),
-    /// The text is a Butane config, from which an Ignition config is made.
+    /// The text is a Butane config, which must be converted to an Ignition config first.
     #[error(
         "this is a Butane config ({}), not an Ignition config; convert it with `butane`",
         visible(variant)
     )]
     Butane {
-        /// Its `variant`.
+        /// The value of `variant`, for example `fcos`.
         variant: String,
     },
     /// The version is missing or not supported.
@@ -62,11 +63,11 @@ pub enum ConfigError {
     WrongType {
         /// The JSON pointer of the value.
         pointer: String,
-        /// The position of the value in the text.
+        /// The position of the value in the text, if known.
         position: Option<TextPosition>,
-        /// The expected type.
+        /// The type that the schema requires.
         expected: &'static str,
-        /// The type of the value.
+        /// The type of the actual value.
         found: &'static str,
     },
     /// An object contains a key twice.
@@ -74,7 +75,7 @@ pub enum ConfigError {
     RepeatedKey {
         /// The JSON pointer of the key.
         pointer: String,
-        /// The position of the last occurrence.
+        /// The position of the last occurrence of the key, if known.
         position: Option<TextPosition>,
     },
     /// A mandatory key is missing. Only [`rewrite`](crate::rewrite::rewrite) requires these keys.
@@ -82,9 +83,9 @@ pub enum ConfigError {
     MissingKey {
         /// The JSON pointer of the object.
         pointer: String,
-        /// The position of the object.
+        /// The position of the object, if known.
         position: Option<TextPosition>,
-        /// The key.
+        /// The missing key.
         key: &'static str,
     },
     /// The config cannot be written as JSON.
@@ -120,7 +121,7 @@ impl ConfigError {
         ConfigFinding { position, ..ConfigFinding::new(Severity::Error, rule, pointer, message) }
     }
 
-    /// Returns the error of a text that is not JSON.
+    /// Returns the error for a text that is not JSON.
     pub(crate) fn not_json(text: &[u8], error: serde_json::Error) -> Self {
         match butane_variant(text) {
             Some(variant) => Self::Butane { variant },
@@ -140,7 +141,7 @@ impl ConfigError {
 }
 
 impl Config {
-    /// Creates a config that has no effect.
+    /// Creates a config without any settings.
     #[cfg(test)]
     pub(crate) fn empty(spec: Spec) -> Self {
         Self::new(spec, Object::default())
@@ -175,7 +176,7 @@ impl Config {
         })
     }
 
-    /// Reads a tree as [`parse`](Self::parse) reads a text.
+    /// Reads a JSON tree like [`parse`](Self::parse) reads a text.
     pub(crate) fn from_json(json: Json) -> Result<Self, ConfigError> {
         Ok(Self::read(json)?.config)
     }
@@ -187,13 +188,14 @@ impl Config {
         Ok(ParsedConfig { config: Self { spec, root }, warnings: reader.warnings })
     }
 
-    /// Returns the spec version.
+    /// Returns the spec version of the config.
     #[must_use]
     pub fn spec(&self) -> Spec {
         self.spec
     }
 
-    /// Returns the tree as a JSON value: known keys in a fixed order, without `null` and without empty values.
+    /// Returns the config as a JSON value. Keys are in a fixed order, and unknown keys, `null` and empty values are
+    /// absent.
     #[must_use]
     pub fn to_value(&self) -> Value {
         Json::Object(self.root.clone()).into()
@@ -266,7 +268,7 @@ impl Serialize for Config {
     }
 }
 
-/// Returns the version of a config. The version decides how the reader reads all other keys.
+/// Returns the spec version of a config. The schema of all other keys depends on it.
 pub(crate) fn spec_version(config: &Json) -> Result<Spec, ConfigError> {
     let root = JsonPointer::Root;
     let (key, ignition) = field_in_any_case(config, "ignition", &root)?.unwrap_or(("", &Json::Null));
@@ -279,7 +281,7 @@ pub(crate) fn spec_version(config: &Json) -> Result<Spec, ConfigError> {
     version.parse().map_err(ConfigError::Spec)
 }
 
-/// Returns a field of an object with its key, which may be in the wrong case.
+/// Returns a field of an object and the actual spelling of its key. A key in the right case has precedence.
 fn field_in_any_case<'a>(
     json: &'a Json,
     key: &str,
@@ -294,7 +296,7 @@ fn field_in_any_case<'a>(
     Ok(exact.or_else(|| object.iter().find(|(name, _)| name.eq_ignore_ascii_case(key))))
 }
 
-/// Turns JSON into a tree that follows the schema.
+/// Converts JSON to a tree that follows the schema.
 struct SchemaReader {
     spec: Spec,
     warnings: ConfigReport,
@@ -307,20 +309,20 @@ impl SchemaReader {
         json: Json,
         pointer: &JsonPointer,
     ) -> Result<Object, ConfigError> {
-        let given = match json {
+        let fields = match json {
             Json::Object(fields) => fields,
             Json::Null => Object::default(),
             other => return Err(wrong_type(pointer, "an object", &other)),
         };
         let mut unknown = HashSet::new();
-        let mut known: Vec<&FieldSchema> = Vec::with_capacity(schema.fields.len());
-        let mut object = Object::with_capacity(given.len().min(schema.fields.len()));
-        for (key, json) in given {
+        let mut used_fields: Vec<&FieldSchema> = Vec::with_capacity(schema.fields.len());
+        let mut object = Object::with_capacity(fields.len().min(schema.fields.len()));
+        for (key, json) in fields {
             let pointer = JsonPointer::Field(pointer, &key);
             let is_new = match self.field(schema, &key, pointer) {
-                Some(field) if known.iter().any(|it| std::ptr::eq(*it, field)) => false,
+                Some(field) if used_fields.iter().any(|it| std::ptr::eq(*it, field)) => false,
                 Some(field) => {
-                    known.push(field);
+                    used_fields.push(field);
                     if let Some(value) = self.value(field, json, &pointer)? {
                         object.add(field.name, value);
                     }
@@ -337,23 +339,24 @@ impl SchemaReader {
                 object.add(field.name, "".into());
             }
         }
-        // The schema's fields are in the order of their names, too.
+        // The fields of the schema are in alphabetical order, too.
         object.sort();
         Ok(object)
     }
 
-    /// Returns the field that a key means. Adds a warning if the key is unknown or in the wrong case.
+    /// Returns the field for a key. Adds a warning if the key is unknown or in the wrong case.
     fn field(
         &mut self,
         schema: &'static ObjectSchema,
         key: &str,
         pointer: JsonPointer,
     ) -> Option<&'static FieldSchema> {
-        let known = |field: &&FieldSchema| field.since <= self.spec;
-        if let Some(field) = schema.field(key).filter(known) {
+        let is_in_spec = |field: &&FieldSchema| field.since <= self.spec;
+        if let Some(field) = schema.field(key).filter(is_in_spec) {
             return Some(field);
         }
-        let similar = schema.fields.iter().filter(known).find(|field| field.name.eq_ignore_ascii_case(key));
+        let similar =
+            schema.fields.iter().filter(is_in_spec).find(|field| field.name.eq_ignore_ascii_case(key));
         let message = match (similar, schema.field(key)) {
             (Some(field), _) => format!("wrong case: Ignition reads the key as {:?}", field.name),
             (None, Some(field)) => {
@@ -370,7 +373,7 @@ impl SchemaReader {
         similar
     }
 
-    /// Returns a value as the tree holds it, or `None` if Ignition treats it as absent.
+    /// Returns a value in the form of the tree, or `None` if Ignition treats the value as absent.
     fn value(
         &mut self,
         field: &'static FieldSchema,
@@ -379,7 +382,7 @@ impl SchemaReader {
     ) -> Result<Option<Json>, ConfigError> {
         match (&field.kind, json) {
             (_, Json::Null) => Ok(None),
-            // A partition's number is the only plain integer: Ignition treats zero as absent.
+            // The number of a partition is the only integer whose value zero means that it is absent.
             (FieldType::Integer, Json::Integer(0)) if field.name == "number" => Ok(None),
             (FieldType::Text, json @ Json::Text(_))
             | (FieldType::Integer, json @ Json::Integer(_))
@@ -421,12 +424,12 @@ pub(crate) fn expected_type(kind: &FieldType) -> &'static str {
     }
 }
 
-pub(crate) fn wrong_type(pointer: &JsonPointer, expected: &'static str, found: &Json) -> ConfigError {
+pub(crate) fn wrong_type(pointer: &JsonPointer, expected: &'static str, actual: &Json) -> ConfigError {
     ConfigError::WrongType {
         pointer: pointer.to_string(),
         position: None,
         expected,
-        found: found.type_name(),
+        found: actual.type_name(),
     }
 }
 

@@ -1,6 +1,7 @@
-//! JSON values whose objects keep repeated keys, which a map would hide. Configs are trees of these values too. The
-//! config of a thousand machines has thousands of objects, so each object is one list and borrows its keys from the
-//! schema.
+//! JSON values whose objects can contain repeated keys. A map would hide repeated keys from the reader.
+//!
+//! The trees of configs consist of these values, too. The config of a thousand machines contains thousands of objects,
+//! so an object is a single list, and its keys are borrowed from the schema.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,14 +12,14 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Serialize, Serializer};
 
-/// A JSON value. The JSON parser limits its depth.
+/// A JSON value. The JSON parser limits the depth of nesting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Json {
     Null,
     Boolean(bool),
     Integer(i64),
-    /// A number that is not a signed integer of 64 bits. No field of a config has this type.
+    /// A number that does not fit into a signed 64-bit integer. No field of a config has this type.
     Number(Number),
     Text(Cow<'static, str>),
     List(Vec<Self>),
@@ -26,32 +27,32 @@ pub(crate) enum Json {
 }
 
 impl Json {
-    /// Creates an object of these fields.
+    /// Creates an object with these fields.
     pub(crate) fn object<const N: usize>(fields: [(&'static str, Self); N]) -> Self {
         Self::Object(fields.into_iter().collect())
     }
 
-    /// Creates an object of the fields that have a value.
+    /// Creates an object with the fields that have a value.
     pub(crate) fn object_of_set_fields<const N: usize>(fields: [(&'static str, Option<Self>); N]) -> Self {
         Self::Object(fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
     }
 
-    /// Returns an object, or `None` if it is empty.
+    /// Returns the object as a value, or `None` if it is empty.
     pub(crate) fn non_empty_object(object: Object) -> Option<Self> {
         (!object.is_empty()).then_some(Self::Object(object))
     }
 
-    /// Returns a list, or `None` if it is empty.
+    /// Returns the list as a value, or `None` if it is empty.
     pub(crate) fn non_empty_list(items: Vec<Self>) -> Option<Self> {
         (!items.is_empty()).then_some(Self::List(items))
     }
 
-    /// Creates a list of texts.
+    /// Creates a list of strings.
     pub(crate) fn texts(items: &[String]) -> Self {
         Self::List(items.iter().cloned().map(Self::from).collect())
     }
 
-    /// Returns the type of the value for messages.
+    /// Returns the name of the value's type, for messages.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -64,7 +65,7 @@ impl Json {
         }
     }
 
-    /// Returns a field if this is an object that has it.
+    /// Returns the value of a field, or `None` if the value is not an object or the object has no such field.
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         if let Self::Object(object) = self { object.get(key) } else { None }
     }
@@ -98,8 +99,8 @@ impl Json {
     }
 }
 
-/// The fields of an object in order. A text may contain a field twice. Objects in configs have few fields, so comparing
-/// each key is faster than hashing one.
+/// The fields of an object in order, possibly with repeated keys. Objects in configs have few fields, so a linear
+/// search is faster than hashing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Object(Vec<(Cow<'static, str>, Json)>);
 
@@ -128,12 +129,12 @@ impl Object {
         }
     }
 
-    /// Appends a field that the object does not have yet.
+    /// Appends a field. The object must not have the field yet.
     pub(crate) fn add(&mut self, key: &'static str, value: Json) {
         self.0.push((key.into(), value));
     }
 
-    /// Returns the value at a JSON pointer that consists of keys of objects without escapes.
+    /// Returns the value at a JSON pointer. The pointer consists of object keys without escapes.
     pub(crate) fn pointer_mut(&mut self, pointer: &str) -> Option<&mut Json> {
         let mut keys = pointer.split('/').skip(1);
         let first = self.get_mut(keys.next()?)?;

@@ -1,14 +1,13 @@
-//! The JSON pointer of a value in a config, as a chain of borrowed parts. It becomes a text only if a finding or an
-//! error needs it.
+//! JSON pointers as chains of borrowed parts. A pointer is converted to text only if a finding or an error needs it.
 
 use std::fmt;
 
 use crate::position::escape_part;
 
-/// The position of a value, relative to the value that contains it.
+/// The JSON pointer of a value, relative to the pointer of the value that contains it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum JsonPointer<'a> {
-    /// The whole config.
+    /// The pointer of the whole config.
     Root,
     /// A field of an object.
     Field(&'a Self, &'a str),

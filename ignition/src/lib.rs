@@ -1,13 +1,13 @@
 //! Ignition configs and static network configuration, generated and checked in process.
 //!
-//! [Ignition](https://coreos.github.io/ignition/) configures a CoreOS machine at its first boot, from a JSON document:
-//! the Ignition config. This crate parses, checks, merges, translates and generates such configs, in all spec versions
-//! from 3.0.0 to 3.6.0. It also turns nmstate documents into the `NetworkManager` keyfiles of hosts with static
-//! networks.
+//! [Ignition](https://coreos.github.io/ignition/) configures a CoreOS machine at its first boot according to a JSON
+//! document, the Ignition config. This crate parses, checks, merges, translates and generates such configs, in all spec
+//! versions from 3.0.0 to 3.6.0. It also converts nmstate documents to the `NetworkManager` keyfiles of hosts with
+//! static networks.
 //!
 //! The crate has no I/O: it reads no files, opens no sockets and runs no programs. Callers pass bytes or typed inputs
-//! and get typed values or bytes. The same inputs give the same bytes on every machine. Secrets such as tokens and pull
-//! secrets have their own types, which hide them in `Debug` output and errors.
+//! and receive typed values or bytes. The same inputs result in the same bytes on every machine. Secrets such as tokens
+//! and pull secrets have their own types, which hide them in `Debug` output and errors.
 //!
 //! # What it is not
 //!
@@ -20,16 +20,16 @@
 //!
 //! # Walk-through
 //!
-//! A service that changes a user's config takes these steps:
+//! A service that applies a user's change to a config takes these steps:
 //!
-//! 1. [`lint::check`] parses and checks the text, for an immediate answer to the user. It returns a [`report`], whose
+//! 1. [`lint::check`] parses and checks the text, for an immediate response to the user. It returns a [`report`], whose
 //!    findings have a severity, a JSON pointer and a line.
 //! 2. [`Config::parse`](config::Config::parse) returns the config for further work.
 //! 3. [`merge::merge`] merges another config over it, as Ignition does. [`translate::translate`] changes only the spec
 //!    version.
-//! 4. [`validate::validate`] checks the result, because two valid configs can make an invalid one.
-//! 5. [`Config::to_json`](config::Config::to_json) writes the result. If it must have the form that `coreos-installer`
-//!    writes, [`rewrite::rewrite`] converts the text.
+//! 4. [`validate::validate`] checks the result, because merging two valid configs can result in an invalid config.
+//! 5. [`Config::to_json`](config::Config::to_json) writes the result. If the output must have the format of
+//!    `coreos-installer`, [`rewrite::rewrite`] converts the text.
 //!
 //! ```
 //! use ignition::config::Config;

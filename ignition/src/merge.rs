@@ -1,15 +1,15 @@
 //! Merges a child config into its parent, as Ignition does.
 //!
-//! * A value that the child sets wins, even if it is empty. Values that the child omits stay.
+//! * A value in the child has precedence, even if it is empty. Values that the child omits are kept.
 //! * List entries with the same key are merged at the parent's position. The child's other entries follow in their
 //!   order.
-//! * Lists without keys (appended contents, options) are joined, the parent's first.
+//! * Lists without keys (appended contents, options) are concatenated, the parent's list first.
 //! * Files, directories and links share their paths: a child's link replaces a parent's file. Likewise, a kernel
 //!   argument in a child's `shouldNotExist` removes it from the parent's `shouldExist`, and vice versa.
 //! * An HTTP header without a value deletes the parent's header.
 //!
-//! A merge never fails, but two valid configs can make an invalid one: for example, if one names an owner and the other
-//! gives the owner's id. So validate the result.
+//! A merge never fails, but merging two valid configs can result in an invalid config. An example is a file whose owner
+//! has a name in one config and an id in the other. Therefore, validate the result.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -20,10 +20,10 @@ use crate::schema::{CONFIG, EntryKey, EntryType, FieldSchema, FieldType, ObjectS
 use crate::spec::Spec;
 use crate::translate::translate_if_older;
 
-/// Merges the child's config over the parent's. The result has the newer of their spec versions.
+/// Merges the child's config over the parent's config. The result has the newer of the two spec versions.
 ///
 /// Up to spec 3.2, the target of a link, the level of an array and a custom Clevis pin are plain values, as in
-/// Ignition's own types. A child that omits them resets them. From 3.3 on, they stay.
+/// Ignition's own types. If a child omits them, it resets them. From 3.3 on, they are kept.
 ///
 /// # Examples
 ///
@@ -70,7 +70,7 @@ impl Merger {
         schema.fields.iter().filter_map(field).collect()
     }
 
-    /// Returns whether an object omits a field or has an empty plain value there, which is equivalent.
+    /// Returns `true` if an object omits a field or has an empty plain value for it. The two are equivalent.
     fn is_unset_or_empty(&self, schema: &ObjectSchema, name: &str, object: &Object) -> bool {
         let is_plain = schema.field(name).is_some_and(|field| field.is_plain(self.spec));
         object.get(name).is_none_or(|value| is_plain && value.as_text() == Some(""))
@@ -104,7 +104,7 @@ impl Merger {
         Json::non_empty_list(merged)
     }
 
-    /// Merges two entries with the same key. Returns `None` if the child's entry deletes the parent's.
+    /// Merges two entries with the same key. Returns `None` if the child's entry deletes the parent's entry.
     fn merge_entries(&self, item: &EntryType, key: EntryKey, [old, new]: [&Json; 2]) -> Option<Json> {
         if matches!(key, EntryKey::Header) && new.get("value").is_none() {
             return None;
@@ -122,7 +122,7 @@ fn list_entries<'a>(object: &'a Object, field: &FieldSchema) -> &'a [Json] {
     object.get(field.name).and_then(Json::as_list).unwrap_or_default()
 }
 
-/// Returns the other lists of an object that share their keys with this one.
+/// Returns the other lists of an object that share their keys with this list.
 fn lists_with_shared_keys<'a>(
     schema: &'a ObjectSchema,
     field: &'a FieldSchema,

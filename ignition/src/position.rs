@@ -1,7 +1,7 @@
-//! Finds the positions of values in a JSON text by their JSON pointers.
+//! Finds the line and column of values in a JSON text by their JSON pointers.
 //!
-//! The parser records no positions, because most configs have no findings. Instead, the text is scanned once for all
-//! pointers, and only values on the way to one of them are entered.
+//! The parser records no positions, because most configs have no findings. Instead, one scan of the text finds all
+//! requested pointers. The scan skips values that contain no requested pointer.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,18 +23,18 @@ impl fmt::Display for TextPosition {
     }
 }
 
-/// Maximum nesting that is scanned. The JSON parser rejects deeper texts.
+/// Maximum nesting depth of the scan. The JSON parser rejects texts with a greater depth.
 const MAX_DEPTH: usize = 128;
 
-/// Returns the positions of the values that JSON pointers name, in the order of the pointers.
+/// Returns the positions of the values at JSON pointers, in the order of the pointers.
 ///
-/// If the text does not contain a value, its position is that of the innermost value around it. If a key is repeated,
-/// the last one counts.
+/// If the text does not contain a value, the result is the position of the innermost existing value around it. If a key
+/// is repeated, the last occurrence counts.
 pub(crate) fn locate(text: &[u8], pointers: &[&str]) -> Vec<Option<TextPosition>> {
-    let mut wanted = PointerTree { nodes: vec![PointerNode::default()] };
-    let nodes: Vec<usize> = pointers.iter().map(|pointer| wanted.insert(pointer)).collect();
-    JsonScanner { text, at: 0, wanted: &mut wanted }.scan_value(Some(PointerTree::ROOT), MAX_DEPTH);
-    positions_at_offsets(text, nodes.into_iter().map(|node| wanted.offset(node)).collect())
+    let mut tree = PointerTree { nodes: vec![PointerNode::default()] };
+    let nodes: Vec<usize> = pointers.iter().map(|pointer| tree.insert(pointer)).collect();
+    JsonScanner { text, at: 0, wanted: &mut tree }.scan_value(Some(PointerTree::ROOT), MAX_DEPTH);
+    positions_at_offsets(text, nodes.into_iter().map(|node| tree.offset(node)).collect())
 }
 
 /// The requested pointers, as a tree of their parts.
@@ -68,7 +68,7 @@ impl PointerTree {
         self.nodes.get(node?)?.children.get(part).copied()
     }
 
-    /// Returns the offset of the value, or of the innermost value around it that was found.
+    /// Returns the offset of the value, or of the innermost existing value around it.
     fn offset(&self, node: usize) -> Option<usize> {
         let parent = |node: &&PointerNode| self.nodes.get(node.parent?);
         std::iter::successors(self.nodes.get(node), parent).find_map(|node| node.offset)
@@ -84,7 +84,7 @@ fn unescape_part(part: &str) -> String {
     part.replace("~1", "/").replace("~0", "~")
 }
 
-/// A scan of a JSON text. Other texts lead to wrong positions, but the scan ends.
+/// A scanner of a JSON text. For invalid JSON, the positions are wrong, but the scan ends.
 struct JsonScanner<'a> {
     text: &'a [u8],
     at: usize,
@@ -105,15 +105,15 @@ impl JsonScanner<'_> {
         eaten
     }
 
-    fn scan_value(&mut self, wanted: Option<usize>, depth: usize) {
+    fn scan_value(&mut self, node: Option<usize>, depth: usize) {
         let first = self.peek();
-        if let Some(node) = wanted.and_then(|node| self.wanted.nodes.get_mut(node)) {
+        if let Some(node) = node.and_then(|node| self.wanted.nodes.get_mut(node)) {
             node.offset = Some(self.at);
         }
         let Some(depth) = depth.checked_sub(1) else { return };
         match first {
-            Some(b'{') => self.scan_object(wanted, depth),
-            Some(b'[') => self.scan_array(wanted, depth),
+            Some(b'{') => self.scan_object(node, depth),
+            Some(b'[') => self.scan_array(node, depth),
             Some(b'"') => {
                 self.scan_string();
             }
@@ -121,26 +121,26 @@ impl JsonScanner<'_> {
         }
     }
 
-    fn scan_object(&mut self, wanted: Option<usize>, depth: usize) {
+    fn scan_object(&mut self, node: Option<usize>, depth: usize) {
         self.at += 1;
         while self.peek().is_some_and(|byte| byte != b'}') {
             let key: String = serde_json::from_slice(self.scan_string()).unwrap_or_default();
             if !self.eat(b':') {
                 return;
             }
-            let child = self.wanted.child(wanted, &key);
+            let child = self.wanted.child(node, &key);
             self.scan_value(child, depth);
             self.eat(b',');
         }
         self.at += 1;
     }
 
-    fn scan_array(&mut self, wanted: Option<usize>, depth: usize) {
+    fn scan_array(&mut self, node: Option<usize>, depth: usize) {
         self.at += 1;
         let mut index = 0_usize;
         while self.peek().is_some_and(|byte| byte != b']') {
             let start = self.at;
-            let child = self.wanted.child(wanted, &index.to_string());
+            let child = self.wanted.child(node, &index.to_string());
             self.scan_value(child, depth);
             self.eat(b',');
             if self.at == start {
@@ -151,7 +151,7 @@ impl JsonScanner<'_> {
         self.at += 1;
     }
 
-    /// Skips a string and returns it with its quotes.
+    /// Skips a string and returns it, including its quotes.
     fn scan_string(&mut self) -> &[u8] {
         let first = self.peek();
         let start = self.at;
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(line_and_column("{\"a\":1,\n\"a\":2}", "/a"), Some((2, 5)));
     }
 
-    /// serde_json counts the same lines.
+    /// serde_json counts lines in the same way.
     #[test]
     fn lone_carriage_return_is_not_a_line_break() {
         let text = "{\"a\":\r1,\r\n\"b\":\r[\n\r2]}";
@@ -222,18 +222,18 @@ mod tests {
         assert_eq!((error.line(), error.column()), (3, 2));
     }
 
-    fn collect_pointers(value: &Value, pointer: String, found: &mut Vec<(String, Value)>) {
+    fn collect_pointers(value: &Value, pointer: String, values: &mut Vec<(String, Value)>) {
         match value {
             Value::Array(items) => items
                 .iter()
                 .enumerate()
-                .for_each(|(index, item)| collect_pointers(item, format!("{pointer}/{index}"), found)),
+                .for_each(|(index, item)| collect_pointers(item, format!("{pointer}/{index}"), values)),
             Value::Object(fields) => fields.iter().for_each(|(key, item)| {
-                collect_pointers(item, format!("{pointer}/{}", escape_part(key)), found)
+                collect_pointers(item, format!("{pointer}/{}", escape_part(key)), values)
             }),
             _ => {}
         }
-        found.push((pointer, value.clone()));
+        values.push((pointer, value.clone()));
     }
 
     fn any_json() -> impl Strategy<Value = Value> {
@@ -271,8 +271,8 @@ mod tests {
 
         #[test]
         fn locate_does_not_panic_on_any_text(text: Vec<u8>, pointer in "(/[a-z0-9]{1,3}){0,3}") {
-            let found = locate(&text, &[&pointer]);
-            prop_assert!(found[0].is_none_or(|it| it.line >= 1 && it.column <= text.len() + 1));
+            let positions = locate(&text, &[&pointer]);
+            prop_assert!(positions[0].is_none_or(|it| it.line >= 1 && it.column <= text.len() + 1));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Findings in a config: severity, position and message.
+//! Reports: the findings in a config, with severity, position and message.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::position;
 pub use crate::position::TextPosition;
 use crate::visible::visible;
 
-/// The severity of a finding, with the names that Ignition uses.
+/// The severity of a finding. The names are the names that Ignition uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -17,7 +17,7 @@ pub enum Severity {
     Error,
     /// The config works, but probably not as intended.
     Warning,
-    /// A remark that needs no action.
+    /// Information that needs no action.
     Info,
 }
 
@@ -31,18 +31,18 @@ impl fmt::Display for Severity {
     }
 }
 
-/// The source of a finding's rule.
+/// The program whose rule a finding is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum RuleOrigin {
-    /// Ignition itself.
+    /// A rule of Ignition itself.
     Ignition,
-    /// This crate, for configs that Ignition accepts.
+    /// A rule of this crate about configs that Ignition accepts.
     Lint,
 }
 
-/// The rule that a finding is about, for programs. A message is for people, and may change.
+/// The rule that a finding is about, for programs. The message of a finding is for people, and its text may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ConfigRule {
@@ -58,7 +58,7 @@ pub enum ConfigRule {
     RepeatedKey,
     /// A mandatory key is missing. Only [`rewrite`](crate::rewrite::rewrite) requires these keys.
     MissingKey,
-    /// A key is not known to the spec version, or is in the wrong case.
+    /// A key is unknown in the spec version, or in the wrong case.
     UnknownKey,
     /// A value that Ignition needs is missing or empty.
     MissingValue,
@@ -66,15 +66,15 @@ pub enum ConfigRule {
     InvalidValue,
     /// A path is invalid.
     Path,
-    /// A URL is invalid, or is not used as intended.
+    /// A URL is invalid, or probably not used as intended.
     Url,
     /// A mode is invalid or probably a mistake.
     Mode,
-    /// A unit or a drop-in is invalid, or does not start as intended.
+    /// A unit or a drop-in is invalid, or probably does not start as intended.
     Unit,
     /// Two entries have the same key, label or path.
     Duplicate,
-    /// Two values exclude each other.
+    /// Two values are mutually exclusive.
     Conflict,
     /// Contents do not match their compression or hash, or were not checked.
     Contents,
@@ -86,15 +86,15 @@ pub enum ConfigRule {
     NoEffect,
 }
 
-/// One problem in a config.
+/// A problem in a config.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ConfigFinding {
-    /// The severity.
+    /// The severity: error, warning or information.
     pub severity: Severity,
-    /// The source of the rule.
+    /// The program whose rule it is.
     pub origin: RuleOrigin,
-    /// The rule. The JSON form does not have it.
+    /// The rule. The JSON form does not contain it.
     #[serde(skip)]
     pub rule: ConfigRule,
     /// The JSON pointer of the value; empty for the whole config.
@@ -102,7 +102,7 @@ pub struct ConfigFinding {
     /// The position of the value in the text; set by [`ConfigReport::locate`].
     #[serde(flatten)]
     pub position: Option<TextPosition>,
-    /// The problem.
+    /// The problem in words.
     pub message: String,
 }
 
@@ -125,13 +125,13 @@ pub struct ConfigReport {
 }
 
 impl ConfigReport {
-    /// Returns the findings.
+    /// Returns the findings, in the order of the config.
     #[must_use]
     pub fn findings(&self) -> &[ConfigFinding] {
         &self.findings
     }
 
-    /// Returns whether there are no findings.
+    /// Returns `true` if the report has no findings.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.findings.is_empty()
@@ -143,7 +143,7 @@ impl ConfigReport {
         self.findings.iter().filter(|finding| finding.severity == severity).count()
     }
 
-    /// Returns whether Ignition would reject the config.
+    /// Returns `true` if Ignition would reject the config.
     #[must_use]
     pub fn is_fatal(&self) -> bool {
         self.count(Severity::Error) > 0
@@ -171,7 +171,8 @@ impl ConfigReport {
         self.findings.retain(keep);
     }
 
-    /// Returns the report as text, one line per finding: file, line, JSON pointer, severity and message.
+    /// Returns the report as text. Each line contains the file, line, JSON pointer, severity and message of one
+    /// finding.
     ///
     /// # Examples
     ///

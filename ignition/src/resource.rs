@@ -1,13 +1,13 @@
-//! Inline contents of a config, as `data:` URLs.
+//! Encodes and decodes inline contents of a config, which are `data:` URLs.
 //!
 //! ```text
 //! {"compression":"gzip","source":"data:;base64,H4sIAAAAAAAC/..."}      compressed
 //! {"source":"data:,plain%20text"}                                      plain
 //! ```
 //!
-//! The gzip header has no time and no name (`1F 8B 08 00`, four zero bytes), the flag "best compression" (`02`) and the
-//! system "unknown" (`FF`), so equal contents have equal sources. `miniz_oxide` compresses them, as in
-//! `coreos-installer`, so that both programs make the same config from the same input.
+//! The gzip header contains no time and no name (`1F 8B 08 00`, four zero bytes), the flag "best compression" (`02`)
+//! and the system "unknown" (`FF`), so equal contents have equal sources. The compression library is `miniz_oxide`, as
+//! in `coreos-installer`, so both programs generate the same config from the same input.
 
 use std::io::Read as _;
 
@@ -19,7 +19,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::json::Json;
 
-/// Characters that are escaped in the data of a `data:` URL: all but letters, digits and harmless punctuation.
+/// Characters to escape in the data of a `data:` URL: all except letters, digits and harmless punctuation.
 const ESCAPED_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
@@ -40,7 +40,7 @@ const ESCAPED_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'(')
     .remove(b')');
 
-/// Why a gzip stream cannot be decompressed.
+/// The reason why a gzip stream cannot be decompressed.
 #[derive(Debug)]
 pub(crate) enum GunzipError {
     /// The stream is damaged.
@@ -49,19 +49,19 @@ pub(crate) enum GunzipError {
     TooLarge,
 }
 
-/// Returns contents as a compressed resource.
+/// Returns a resource with compressed contents.
 pub(crate) fn compressed_resource(contents: &[u8]) -> Json {
     let source = format!("data:;base64,{}", BASE64.encode(gzip(contents)));
     Json::object([("compression", "gzip".into()), ("source", source.into())])
 }
 
-/// Returns contents as a plain resource. A compressed one would break overrides that change only the source of a file:
-/// they would inherit its `compression`.
+/// Returns a resource with uncompressed contents. A compressed resource would break an override that changes only the
+/// source of a file, because the override would inherit the `compression`.
 pub(crate) fn plain_resource(contents: &[u8]) -> Json {
     Json::object([("source", data_url(contents).into())])
 }
 
-/// Returns contents as a `data:` URL. Text stays readable and compresses well; other bytes are base64.
+/// Returns contents as a `data:` URL. Text remains readable and compresses well. Other bytes are base64.
 pub(crate) fn data_url(contents: &[u8]) -> String {
     match std::str::from_utf8(contents) {
         Ok(text) => {
@@ -74,9 +74,9 @@ pub(crate) fn data_url(contents: &[u8]) -> String {
     }
 }
 
-/// The header without time and name, with best compression and an unknown system.
+/// The gzip header without time and name, for best compression on an unknown system.
 const GZIP_HEADER: [u8; 10] = [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 2, 0xFF];
-/// The highest compression level.
+/// The highest compression level of gzip.
 const COMPRESSION_LEVEL: u8 = 9;
 
 pub(crate) fn gzip(contents: &[u8]) -> Vec<u8> {
@@ -87,11 +87,11 @@ pub(crate) fn gzip(contents: &[u8]) -> Vec<u8> {
         .concat()
 }
 
-/// Decompresses a gzip stream whose contents have at most `max_len` bytes.
+/// Decompresses a gzip stream. Returns an error if the contents are longer than `max_len` bytes.
 pub(crate) fn gunzip(packed: &[u8], max_len: usize) -> Result<Vec<u8>, GunzipError> {
     let mut decoder = GzDecoder::new(packed);
     let mut contents = Vec::new();
-    // `usize` always fits into `u64` on supported platforms.
+    // On supported platforms, `usize` always fits into `u64`.
     let limit = u64::try_from(max_len).map_err(|_| GunzipError::TooLarge)?;
     decoder.by_ref().take(limit).read_to_end(&mut contents).map_err(|_| GunzipError::Damaged)?;
     match decoder.read(&mut [0]) {
@@ -101,7 +101,7 @@ pub(crate) fn gunzip(packed: &[u8], max_len: usize) -> Result<Vec<u8>, GunzipErr
     }
 }
 
-/// Returns the contents of a `data:` URL of any form, decompressed if they are compressed.
+/// Returns the contents of a `data:` URL in any form. It decompresses compressed contents.
 #[cfg(test)]
 pub(crate) fn decode_contents(source: &str, compression: Option<&str>) -> Vec<u8> {
     let bytes = crate::validate::url::decode_data_url(source).unwrap();

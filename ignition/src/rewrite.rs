@@ -1,11 +1,11 @@
-//! Configs as `coreos-installer` writes them.
+//! Rewrites configs in the format of `coreos-installer`.
 //!
-//! `coreos-installer` reads a config into the types of its spec version and writes those types. An unset text, number
-//! or boolean becomes `null` (the schema lists a few exceptions). An unset object or list is omitted, and an empty one
-//! is kept. An unknown key is dropped with a warning.
+//! `coreos-installer` reads a config into Rust types for its spec version and serializes those types. An unset text,
+//! number or boolean becomes `null` (the schema lists a few exceptions). An unset object or list is omitted, and an
+//! empty one is kept. An unknown key is dropped with a warning.
 //!
 //! [`Config`](crate::config::Config), like Ignition, does not distinguish these cases, so this module works on the
-//! text. Its tests compare with `ignition-config`, the crate that contains the types of `coreos-installer`.
+//! text. The tests compare it with `ignition-config`, the crate that contains the types of `coreos-installer`.
 
 use crate::config::{ConfigError, expected_type, spec_version, wrong_type};
 use crate::json::{Json, Object};
@@ -13,7 +13,7 @@ use crate::json_pointer::JsonPointer;
 use crate::schema::{CONFIG, EntryType, FieldSchema, FieldType, ObjectSchema, UnsetField};
 use crate::spec::Spec;
 
-/// A config as `coreos-installer` writes it.
+/// A config in the format of `coreos-installer`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RewrittenConfig {
@@ -23,7 +23,7 @@ pub struct RewrittenConfig {
     pub warnings: Vec<String>,
 }
 
-/// Parses a config as strictly as `coreos-installer` and writes it in the same form.
+/// Parses a config as strictly as `coreos-installer` and writes it in the format of `coreos-installer`.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub fn rewrite(text: &[u8]) -> Result<RewrittenConfig, ConfigError> {
     rewrite_tree(json).map_err(|error| error.locate(text))
 }
 
-/// Writes a tree as [`rewrite`] writes a text.
+/// Rewrites a JSON tree like [`rewrite`] rewrites a text.
 pub(crate) fn rewrite_tree(json: Json) -> Result<RewrittenConfig, ConfigError> {
     let mut rewriter = Rewriter { spec: spec_version(&json)?, warnings: Vec::new() };
     let root = rewriter.object(&CONFIG, json, &JsonPointer::Root)?;
@@ -62,20 +62,20 @@ struct Rewriter {
 }
 
 impl Rewriter {
-    /// Reads the keys in the order of the text, which determines the order of warnings. Returns them in the order of
-    /// the schema.
+    /// Reads the keys in the order of the text, which determines the order of warnings. Returns the fields in the order
+    /// of the schema.
     fn object(
         &mut self,
         schema: &'static ObjectSchema,
         json: Json,
         pointer: &JsonPointer,
     ) -> Result<Json, ConfigError> {
-        let given = match json {
+        let fields = match json {
             Json::Object(fields) => fields,
             other => return Err(wrong_type(pointer, "an object", &other)),
         };
-        let mut read = Object::with_capacity(given.len());
-        for (key, value) in given {
+        let mut read = Object::with_capacity(fields.len());
+        for (key, value) in fields {
             let inner = JsonPointer::Field(pointer, &key);
             let Some(field) = schema.field(&key).filter(|field| field.since <= self.spec) else {
                 self.warnings.push(format!("unused key: {}", dotted_path(&inner)));
@@ -89,7 +89,7 @@ impl Rewriter {
         self.in_schema_order(schema, read, pointer)
     }
 
-    /// Returns the fields of an object in the order of the schema, with the unset fields that are written as `null`.
+    /// Returns the fields of an object in the order of the schema, including the unset fields that become `null`.
     fn in_schema_order(
         &self,
         schema: &'static ObjectSchema,
@@ -165,15 +165,15 @@ mod tests {
     use super::*;
     use crate::position::escape_part;
 
-    /// Returns the result of `ignition-config`: the config that `coreos-installer` embeds.
+    /// Returns the result of `ignition-config`, which is the config that `coreos-installer` embeds.
     fn rewrite_with_ignition_config(text: &str) -> Option<RewrittenConfig> {
         let (config, warnings) = ignition_config::Config::parse_str(text).ok()?;
         let json = serde_json::to_string(&config).unwrap();
         Some(RewrittenConfig { json, warnings: warnings.iter().map(ToString::to_string).collect() })
     }
 
-    /// Checks that both reject a text or both write the same. Two texts are rejected only here: an object written as a
-    /// list, and `null` in a list of texts, which the types of 3.1 to 3.3 accept in `noProxy`.
+    /// Asserts that both programs reject a text or both write the same output. Only this crate rejects an object
+    /// written as a list, and `null` in a list of texts, which the types of 3.1 to 3.3 accept in `noProxy`.
     fn assert_same(text: &str) {
         match (rewrite(text.as_bytes()), rewrite_with_ignition_config(text)) {
             (Ok(ours), theirs) => assert_eq!(Some(ours), theirs, "{text}"),
@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    /// Generates an object with all mandatory fields, some of the others, and sometimes an unknown key.
+    /// Generates an object with all mandatory fields, a few of the other fields, and sometimes an unknown key.
     fn any_object(schema: &'static ObjectSchema) -> BoxedStrategy<Value> {
         let fields: Vec<_> = schema.fields.iter().map(any_field).collect();
         let unknown =
@@ -196,11 +196,11 @@ mod tests {
     }
 
     fn any_field(field: &'static FieldSchema) -> BoxedStrategy<Option<(String, Value)>> {
-        let named = any_value(&field.kind).prop_map(|value| Some((field.name.to_owned(), value)));
+        let present = any_value(&field.kind).prop_map(|value| Some((field.name.to_owned(), value)));
         if field.when_unset(Spec::OLDEST) == UnsetField::Rejected {
-            named.boxed()
+            present.boxed()
         } else {
-            prop_oneof![named, Just(None)].boxed()
+            prop_oneof![present, Just(None)].boxed()
         }
     }
 
@@ -218,8 +218,8 @@ mod tests {
     }
 
     /// Collects the pointers of all values of a tree.
-    fn collect_pointers(value: &Value, pointer: &str, found: &mut Vec<String>) {
-        found.push(pointer.to_owned());
+    fn collect_pointers(value: &Value, pointer: &str, pointers: &mut Vec<String>) {
+        pointers.push(pointer.to_owned());
         let inner: Vec<(String, &Value)> = match value {
             Value::Object(fields) => fields.iter().map(|(key, value)| (escape_part(key), value)).collect(),
             Value::Array(items) => {
@@ -229,7 +229,7 @@ mod tests {
         };
         inner
             .into_iter()
-            .for_each(|(key, value)| collect_pointers(value, &format!("{pointer}/{key}"), found));
+            .for_each(|(key, value)| collect_pointers(value, &format!("{pointer}/{key}"), pointers));
     }
 
     /// Replaces a value, or removes it from its object.

@@ -1,7 +1,7 @@
-//! The table of all fields of a config. Parsing, merging, translating, rewriting and the search for duplicates use it.
+//! The schema of a config: a table of all fields. Parsing, merging, translating, rewriting and the search for
+//! duplicates use it.
 //!
-//! Fields are in the order in which they are written. A field with a later spec version is an unknown key in earlier
-//! versions.
+//! Fields are in the order of the output. A field with a later spec version is an unknown key in earlier versions.
 
 use crate::spec::Spec;
 
@@ -10,7 +10,7 @@ use crate::spec::Spec;
 pub(crate) struct ObjectSchema {
     pub(crate) name: ObjectKind,
     pub(crate) fields: &'static [FieldSchema],
-    /// Fields that the merge replaces together if they are plain and the child sets any of them.
+    /// If the child sets any of these fields and they are plain, the merge replaces all of them.
     pub(crate) merged_as_unit: &'static [&'static str],
 }
 
@@ -50,25 +50,25 @@ pub(crate) enum ObjectKind {
 pub(crate) struct FieldSchema {
     pub(crate) name: &'static str,
     pub(crate) since: Spec,
-    /// The last version in which the field is a plain value: an absent value is an empty one, and an empty value of a
-    /// child overrides its parent's.
+    /// The last version in which the field is a plain value. For a plain value, absent is the same as empty, and an
+    /// empty value of the child overrides the value of the parent.
     plain_until: Option<Spec>,
-    /// How `coreos-installer` treats the unset field if it differs from other fields of its type, and the last version
-    /// with that difference.
+    /// The exceptional treatment of the unset field by `coreos-installer`, and the last version in which it applies.
+    /// `None` if the treatment follows from the type of the field.
     unset_until: Option<(UnsetField, Spec)>,
-    /// Lists of an object with the same group share their keys.
+    /// Lists of an object in the same group share their keys.
     pub(crate) group: Option<&'static str>,
     pub(crate) kind: FieldType,
 }
 
-/// How `coreos-installer` treats a config in which a field is unset.
+/// The treatment by `coreos-installer` of a config without the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnsetField {
-    /// It writes `null`.
+    /// `coreos-installer` writes `null`.
     Null,
-    /// It omits the field.
+    /// `coreos-installer` omits the field.
     Omitted,
-    /// It rejects the config.
+    /// `coreos-installer` rejects the config.
     Rejected,
 }
 
@@ -89,18 +89,18 @@ pub(crate) enum EntryType {
     Struct(&'static ObjectSchema),
 }
 
-/// The key that identifies the entries of a list.
+/// The key by which the merge matches the entries of a list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum EntryKey {
-    /// No key: the merge appends.
+    /// No key: the merge concatenates the lists.
     None,
-    /// The text itself.
+    /// The entry itself, which is a text.
     Itself,
-    /// A text field.
+    /// The text field with this name.
     Field(&'static str),
-    /// The name. A child's entry without a value deletes the parent's.
+    /// The name of an HTTP header. A child's entry without a value deletes the parent's entry.
     Header,
-    /// The number, or the label of a partition without a number.
+    /// The number of a partition, or its label if it has no number.
     Partition,
 }
 
@@ -143,7 +143,7 @@ impl FieldSchema {
         self.plain_until.is_some_and(|last| spec <= last)
     }
 
-    /// Returns how `coreos-installer` treats a config in which the field is unset.
+    /// Returns the treatment by `coreos-installer` of a config without the field.
     pub(crate) fn when_unset(&self, spec: Spec) -> UnsetField {
         match (self.unset_until, &self.kind) {
             (Some((unset, last)), _) if spec <= last => unset,
@@ -176,7 +176,7 @@ const fn object_schema(name: ObjectKind, fields: &'static [FieldSchema]) -> Obje
     ObjectSchema { name, fields, merged_as_unit: &[] }
 }
 
-/// The whole config.
+/// The schema of the whole config.
 pub(crate) static CONFIG: ObjectSchema = object_schema(
     ObjectKind::Config,
     &[
@@ -212,12 +212,12 @@ static TLS: ObjectSchema =
 static TIMEOUTS: ObjectSchema =
     object_schema(ObjectKind::Section, &[integer("httpResponseHeaders"), integer("httpTotal")]);
 
-/// Contents of a file or a key.
+/// The contents of a file or a key.
 static RESOURCE: ObjectSchema = object_schema(
     ObjectKind::Resource,
     &[text("compression"), HEADERS, text("source"), object("verification", &VERIFICATION)],
 );
-/// A config. Spec 3.0 does not allow compression.
+/// A reference to a config. Spec 3.0 does not allow compression.
 static REFERENCE: ObjectSchema = object_schema(
     ObjectKind::Resource,
     &[text("compression").since(Spec::V3_1), HEADERS, text("source"), object("verification", &VERIFICATION)],
@@ -450,9 +450,9 @@ mod tests {
         }
     }
 
-    /// The types of the crate `ignition-config` were generated from Ignition's own JSON schemas.
+    /// The types of the crate `ignition-config` are generated from Ignition's own JSON schemas.
     #[test]
-    fn fields_of_each_version_are_those_of_ignition_config() {
+    fn fields_of_each_version_match_ignition_config() {
         for spec in Spec::ALL {
             let mut config = object_with_all_fields(&CONFIG);
             config["ignition"]["version"] = spec.as_str().into();
@@ -467,8 +467,8 @@ mod tests {
                 .collect();
             assert_eq!(unknown, unused, "{spec}");
             assert_eq!(unknown.is_empty(), spec >= Spec::V3_5);
-            let kept = serde_json::to_vec(&theirs).unwrap();
-            assert_eq!(Config::parse(&kept).unwrap().config, ours.config);
+            let json = serde_json::to_vec(&theirs).unwrap();
+            assert_eq!(Config::parse(&json).unwrap().config, ours.config);
         }
     }
 

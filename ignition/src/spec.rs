@@ -43,7 +43,7 @@ impl Spec {
     /// The newest version.
     pub const LATEST: Self = Self::V3_6;
 
-    /// Returns the text of `ignition.version`.
+    /// Returns the text of `ignition.version`, for example `3.4.0`.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl fmt::Display for Spec {
 )]
 #[non_exhaustive]
 pub struct UnknownSpec {
-    /// The text.
+    /// The unsupported text.
     pub found: String,
 }
 
@@ -81,8 +81,8 @@ impl FromStr for Spec {
     type Err = UnknownSpec;
 
     fn from_str(text: &str) -> Result<Self, UnknownSpec> {
-        let known = Self::ALL.into_iter().find(|spec| spec.as_str() == text);
-        known.ok_or_else(|| UnknownSpec { found: text.to_owned() })
+        let spec = Self::ALL.into_iter().find(|spec| spec.as_str() == text);
+        spec.ok_or_else(|| UnknownSpec { found: text.to_owned() })
     }
 }
 

@@ -1,15 +1,15 @@
-//! A short summary of a config, for users who inspect an image.
+//! Summarises a config for users who inspect an image.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::config::{Config, ConfigError, ParsedConfig};
 
-/// The contents of a config in numbers and names.
+/// A summary of a config: counts and names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ConfigSummary {
-    /// The spec version.
+    /// The spec version, for example `3.4.0`.
     pub version: String,
     /// Number of configs that Ignition merges at boot.
     pub merges: usize,
@@ -25,7 +25,7 @@ pub struct ConfigSummary {
     pub users: Vec<String>,
     /// The names of the users that the config removes.
     pub removed_users: Vec<String>,
-    /// Keys that Ignition would ignore.
+    /// Warnings about keys that Ignition would ignore.
     pub warnings: Vec<String>,
 }
 
@@ -52,7 +52,7 @@ impl ConfigSummary {
 impl From<&ParsedConfig> for ConfigSummary {
     fn from(parsed: &ParsedConfig) -> Self {
         let config = parsed.config.to_value();
-        // The tree has no empty lists, so an absent list is an empty one.
+        // The tree contains no empty lists, so an empty list is absent.
         let items = |path: &str| config.pointer(path).and_then(Value::as_array).into_iter().flatten();
         let count = |path: &str| items(path).count();
         let name = |item: &Value| Some(item.get("name")?.as_str()?.to_owned());

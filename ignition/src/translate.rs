@@ -1,11 +1,12 @@
 //! Translates a config to a newer version of the Ignition specification.
 //!
-//! A newer version has all fields of an older one with the same meaning, with these exceptions:
+//! A newer version has all fields of an older version with the same meaning, with these exceptions:
 //!
 //! * Up to 3.2, an absent link target, array level or Clevis pin is an empty value. It stays empty, and 3.3 rejects it.
-//! * Up to 3.5, the special bits of a mode have no effect. From 3.6 on they have one, so the translation removes them.
+//! * Up to 3.5, the special bits of a mode have no effect. From 3.6 on they have an effect, so the translation removes
+//!   them.
 //!
-//! All other fields are kept, including the advertisement of a Tang server on the way to 3.5.
+//! The translation keeps all other fields, even the advertisement of a Tang server in a translation to 3.5.
 
 use std::borrow::Cow;
 
@@ -20,7 +21,7 @@ use crate::spec::Spec;
 )]
 #[non_exhaustive]
 pub struct TranslateError {
-    /// The version of the config.
+    /// The spec version of the config.
     pub from: Spec,
     /// The requested version, which is older.
     pub to: Spec,
@@ -30,7 +31,7 @@ pub struct TranslateError {
 ///
 /// # Errors
 ///
-/// Returns an error if the requested version is older than that of the config.
+/// Returns an error if the requested version is older than the version of the config.
 ///
 /// # Examples
 ///
@@ -53,7 +54,7 @@ pub fn translate(config: &Config, to: Spec) -> Result<Config, TranslateError> {
     Ok(translate_if_older(config, to).into_owned())
 }
 
-/// Translates a config to a version that is not older. Returns configs of newer versions unchanged.
+/// Translates a config to a version if the config is older. Returns a newer config unchanged.
 pub(crate) fn translate_if_older(config: &Config, to: Spec) -> Cow<'_, Config> {
     let from = config.spec();
     if to <= from {

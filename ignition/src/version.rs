@@ -1,8 +1,8 @@
 //! OpenShift versions and their order.
 //!
 //! The Assisted Installer compares versions by semantic versioning, so `4.18.0-rc.1` and `4.18-multi` come before
-//! `4.18`, and so do the versions of OKD, such as `4.18.0-okd-scos.1`. In a list of releases, `-multi` means a release
-//! for several architectures, so the caller strips that suffix first.
+//! `4.18`. Versions of OKD, such as `4.18.0-okd-scos.1`, come before it, too. In a list of releases, `-multi` means a
+//! release for several architectures, so the caller removes that suffix before it parses the version.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -17,14 +17,14 @@ pub struct Version {
     stage: ReleaseStage,
 }
 
-/// The order of the variants is the order of versions.
+/// The part of a version after the numbers. The order of the variants is the order of versions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ReleaseStage {
     PreRelease(Vec<PreReleaseIdentifier>),
     Release,
 }
 
-/// An identifier of a pre-release. Numbers come before names.
+/// An identifier in a pre-release. Numbers come before names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum PreReleaseIdentifier {
     Number(u64),
@@ -32,11 +32,11 @@ enum PreReleaseIdentifier {
 }
 
 impl Version {
-    /// The minor versions that Kindling is made for, from the oldest to the newest. Others work if their base images
-    /// have the same format.
+    /// The range of minor versions that Kindling supports. Other versions work if their base images have the same
+    /// format.
     pub const KNOWN_MINORS: RangeInclusive<(u64, u64)> = (4, 6)..=(4, 22);
 
-    /// Parses a version with two or three numbers, with or without a pre-release. Returns `None` if the text is not a
+    /// Parses a version with two or three numbers and an optional pre-release. Returns `None` if the text is not a
     /// version.
     ///
     /// # Examples
@@ -70,14 +70,14 @@ impl Version {
         Self { numbers: [major, minor, 0], stage: ReleaseStage::Release }
     }
 
-    /// Returns the major and minor number.
+    /// Returns the major and the minor number.
     #[must_use]
     pub fn minor(&self) -> (u64, u64) {
         let [major, minor, _] = self.numbers;
         (major, minor)
     }
 
-    /// Returns whether this is a pre-release by semantic versioning.
+    /// Returns `true` if this is a pre-release by semantic versioning.
     #[must_use]
     pub fn is_pre_release(&self) -> bool {
         self.stage != ReleaseStage::Release
@@ -89,7 +89,7 @@ impl Version {
 #[error("{found:?} is not a version such as 4.18 or 4.18.3")]
 #[non_exhaustive]
 pub struct VersionError {
-    /// The text.
+    /// The invalid text.
     pub found: String,
 }
 

@@ -1,6 +1,6 @@
-//! Texts of callers and documents in messages.
+//! Makes empty names and values visible in messages.
 
-/// Returns a text for a message, in which an empty text is visible.
+/// Returns `text`, or a visible placeholder if it is empty.
 pub(crate) fn visible(text: &str) -> &str {
     if text.is_empty() { "\"\"" } else { text }
 }

@@ -1,4 +1,4 @@
-//! The agent: the program that registers a machine with the service and runs the service's steps.
+//! Adds the agent to a discovery config. The agent registers a machine with the service and runs the service's steps.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use super::secret::AgentToken;
 use super::url::HttpUrl;
 use crate::builder::{ConfigBuilder, FileMode, UnitState};
 
-/// The unit that runs the agent.
+/// Name of the unit that runs the agent.
 pub(crate) const AGENT_UNIT: &str = "agent.service";
 
-/// The service's certificates, which only the agent trusts.
+/// Path of the service's certificates, which only the agent trusts.
 const SERVICE_AUTHORITY: &str = "/etc/assisted-service/service-ca-cert.crt";
-/// The agent's token. It is in a file that only root may read, because all users may read a unit.
+/// Path of the file with the agent's token. Only root may read the file, while all users may read a unit.
 const TOKEN_FILE: &str = "/etc/assisted/agent.env";
 
 /// The agent's check of the service's certificate.
@@ -23,11 +23,12 @@ pub enum CertificateCheck {
     /// The agent accepts only a trusted certificate.
     #[default]
     Verify,
-    /// The agent accepts any certificate, so any server can pose as the service and receive its data. For test setups.
+    /// The agent accepts any certificate, so any server can impersonate the service and receive the agent's data. For
+    /// test setups.
     Skip,
 }
 
-/// The service that machines report to.
+/// The service with which machines register.
 #[derive(Clone, Debug)]
 pub struct InventoryService {
     /// The URL of the service, without the `/api` part.
@@ -38,13 +39,13 @@ pub struct InventoryService {
     pub agent_start_timeout: Duration,
     /// The token that the agent sends, if the service requires one.
     pub token: Option<AgentToken>,
-    /// Whether the agent checks the service's certificate.
+    /// The agent's check of the service's certificate.
     pub certificate_check: CertificateCheck,
-    /// The certificate authority of the service, if the system does not trust it already.
+    /// The certificate authority of the service, if the system does not already trust it.
     pub authority: Option<CertificateBundle>,
-    /// The certificate authority of the organisation, for all programs of the machine.
+    /// The certificate authority of the organisation, which all programs of the machine trust.
     pub organisation_authority: Option<CertificateBundle>,
-    /// The policy for the images that podman accepts.
+    /// The policy for container images that podman runs.
     pub image_policy: super::ImagePolicy,
 }
 
@@ -88,7 +89,7 @@ impl InventoryService {
         }
     }
 
-    /// Returns the text of the unit. Each argument has its own line, because Ignition rejects long lines.
+    /// Returns the text of the unit. Each argument is on its own line, because Ignition rejects long lines.
     fn agent_unit(&self, id: &InfraEnvId, environment: Option<&str>) -> String {
         let token = self.token.is_some().then_some(TOKEN_FILE);
         let files: String =
@@ -134,7 +135,7 @@ WantedBy=multi-user.target
     }
 }
 
-/// Adds the script with which units pull their images.
+/// Adds the script that units run to pull their container images.
 pub(crate) fn add_pull_script(builder: &mut ConfigBuilder) {
     let script = include_str!("content/agent-pull-image");
     builder.replace_file("/usr/local/bin/agent-pull-image", FileMode::EXECUTABLE, script);

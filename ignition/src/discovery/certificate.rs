@@ -1,4 +1,4 @@
-//! Certificates that machines trust.
+//! Certificate bundles that machines trust.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::input::InputError;
 
 const BEGIN_MARKER: &str = "-----BEGIN CERTIFICATE-----";
 const END_MARKER: &str = "-----END CERTIFICATE-----";
-/// The start of every PEM block, whether it is a certificate or not.
+/// The start of every PEM block, including blocks that are not certificates.
 const ANY_BEGIN_MARKER: &str = "-----BEGIN ";
 
 /// One or more certificates in PEM form.
@@ -23,9 +23,9 @@ impl CertificateBundle {
     /// Maximum length of a bundle in bytes.
     pub const MAX_LEN: usize = 1 << 20;
 
-    /// Parses a bundle. White space around it is dropped; comments before a certificate are allowed.
+    /// Parses a bundle. White space around it is removed. Comments before a certificate are allowed.
     ///
-    /// The structure of each certificate is checked, not its signature or its validity period.
+    /// Parsing checks the structure of each certificate, but not its signature or its validity period.
     ///
     /// # Errors
     ///
@@ -45,11 +45,11 @@ impl CertificateBundle {
         if pem.len() > Self::MAX_LEN {
             return Err(InputError::secret(field, format!("is longer than {} bytes", Self::MAX_LEN)));
         }
-        // The error omits the text: a user may have pasted a private key by mistake, and errors are logged.
+        // The error must not contain the text: errors are logged, and a user may have pasted a private key by mistake.
         let refuse =
             |line: usize, reason: &str| InputError::secret(field, format!("line {}: {reason}", line + 1));
         let mut count = 0;
-        // The first line of text that no certificate follows so far.
+        // The first line of text after the last certificate.
         let mut text_at = None;
         let mut open: Option<(usize, String)> = None;
         for (number, line) in pem.lines().map(str::trim).enumerate() {
@@ -88,12 +88,12 @@ impl CertificateBundle {
     }
 }
 
-/// Returns whether the base64 text holds exactly one DER sequence.
+/// Returns `true` if the decoded base64 text is exactly one DER sequence.
 fn is_certificate(base64: &str) -> bool {
     const DER_SEQUENCE: u8 = 0x30;
     let Ok(der) = BASE64.decode(base64) else { return false };
     let [DER_SEQUENCE, first, rest @ ..] = der.as_slice() else { return false };
-    // DER encodes a length below 128 in one byte, and a longer one after the number of its bytes.
+    // DER encodes a length below 128 in one byte. A longer length follows the number of its bytes.
     let (len, body) = match first {
         0..0x80 => (usize::from(*first), rest),
         _ => {

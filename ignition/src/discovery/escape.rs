@@ -1,8 +1,8 @@
-//! Escapes values so that the reader of each file format gets them back unchanged.
+//! Escapes values so that the reader of each file format receives them unchanged.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Characters that are escaped in the query of a URL: all but the unreserved ones of RFC 3986.
+/// Characters to escape in the query of a URL: all except the unreserved characters of RFC 3986.
 const ESCAPED_IN_QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// Quotes a value as one word of a shell script.
@@ -19,12 +19,12 @@ pub(crate) fn unit_argument(value: &str) -> String {
     format!("\"{}\"", with_backslashes(value, "\"\\").replace('%', "%%").replace('$', "$$"))
 }
 
-/// Returns the line of a systemd unit that sets a variable. There, `%` is special and `$` is not.
+/// Returns a line of a systemd unit that sets a variable. In such a line, `%` is special and `$` is not.
 pub(crate) fn unit_environment(name: &str, value: &str) -> String {
     format!("Environment=\"{name}={}\"\n", with_backslashes(value, "\"\\").replace('%', "%%"))
 }
 
-/// Returns a line of a file for `EnvironmentFile=`. The rules are those of a double-quoted word in a shell.
+/// Returns a line of a file for `EnvironmentFile=`. The rules are the rules for a double-quoted word in a shell.
 pub(crate) fn environment_file_line(name: &str, value: &str) -> String {
     format!("{name}=\"{}\"\n", with_backslashes(value, "\"\\`$"))
 }

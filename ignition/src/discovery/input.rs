@@ -1,4 +1,4 @@
-//! The error for invalid inputs, and small identifiers that several inputs share.
+//! The error for invalid inputs, and small identifiers that several inputs contain.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -7,18 +7,18 @@ use std::str::FromStr;
 use crate::validate::is_guid;
 use crate::visible::visible;
 
-/// An input that cannot go into a config, with the name of its field.
+/// An invalid input for a config, with the name of its field.
 ///
-/// The message shows the value unless the field is a secret.
+/// The message contains the value unless the field is a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}: {reason}", visible(field), QuotedValue(found.as_deref()))]
 #[non_exhaustive]
 pub struct InputError {
     /// The name of the field in the inventory's API.
     pub field: &'static str,
-    /// The value; `None` for secrets.
+    /// The invalid value; `None` for secrets.
     pub found: Option<String>,
-    /// The problem.
+    /// The reason why the value is invalid.
     pub reason: String,
 }
 
@@ -26,7 +26,7 @@ struct QuotedValue<'a>(Option<&'a str>);
 
 impl fmt::Display for QuotedValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// Maximum length in characters of a value in a message.
+        /// Maximum length of a value in a message, in characters.
         const MAX_SHOWN_CHARS: usize = 100;
         match self.0 {
             None => Ok(()),
@@ -39,8 +39,8 @@ impl fmt::Display for QuotedValue<'_> {
 }
 
 impl InputError {
-    pub(crate) fn new(field: &'static str, found: &str, reason: impl Into<String>) -> Self {
-        Self { field, found: Some(found.to_owned()), reason: reason.into() }
+    pub(crate) fn new(field: &'static str, value: &str, reason: impl Into<String>) -> Self {
+        Self { field, found: Some(value.to_owned()), reason: reason.into() }
     }
 
     pub(crate) fn secret(field: &'static str, reason: impl Into<String>) -> Self {
@@ -86,15 +86,15 @@ impl fmt::Display for InfraEnvId {
     }
 }
 
-/// A container image reference as podman takes it: registry and name, with a tag or a digest.
+/// A container image reference in the form that podman accepts: registry and name, with a tag or a digest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ImageReference(String);
 
 impl ImageReference {
-    /// Fits a name of 255 bytes, a tag of 128 bytes and a SHA-256 digest.
+    /// Maximum length of a reference in bytes. It allows a name of 255 bytes, a tag of 128 bytes and a SHA-256 digest.
     const MAX_LEN: usize = 512;
 
-    /// Parses a reference. Only the characters are checked; the registry is not contacted.
+    /// Parses a reference. It checks only the characters and does not contact the registry.
     ///
     /// # Errors
     ///
@@ -106,7 +106,7 @@ impl ImageReference {
                 format!("contains the character {bad:?}, which is not allowed in an image reference")
             }
             None if text.len() > Self::MAX_LEN => format!("is longer than {} characters", Self::MAX_LEN),
-            // Podman would take a name that begins with a dash as an option.
+            // Podman would interpret a name that begins with a dash as an option.
             None if !text.starts_with(|it: char| it.is_ascii_alphanumeric()) => {
                 "does not begin with a letter or a digit".to_owned()
             }
@@ -128,15 +128,15 @@ impl fmt::Display for ImageReference {
     }
 }
 
-/// The name of a machine: a host name in lower case that is short enough for Linux.
+/// The name of a machine: a lower-case host name that is short enough for Linux.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostName(String);
 
 impl HostName {
-    /// Maximum length of a host name in the Linux kernel. A longer name is ignored, not truncated.
+    /// Maximum length of a host name in the Linux kernel. The kernel ignores a longer name; it does not truncate it.
     const MAX_LEN: usize = 64;
 
-    /// Parses a name, with a domain or without one.
+    /// Parses a name, with or without a domain.
     ///
     /// # Errors
     ///
@@ -164,14 +164,14 @@ impl fmt::Display for HostName {
     }
 }
 
-/// Returns the entries of a list separated by commas. White space around an entry, empty entries and repeated entries
-/// are dropped.
+/// Returns the entries of a comma-separated list. White space around an entry, empty entries and repeated entries are
+/// removed.
 pub(super) fn list_entries(list: &str) -> impl Iterator<Item = &str> {
-    let mut seen = HashSet::new();
-    list.split(',').map(str::trim).filter(move |entry| !entry.is_empty() && seen.insert(*entry))
+    let mut unique = HashSet::new();
+    list.split(',').map(str::trim).filter(move |entry| !entry.is_empty() && unique.insert(*entry))
 }
 
-/// Returns whether DNS allows the host name: labels of letters, digits and inner dashes, at most 253 bytes.
+/// Returns `true` if DNS allows the host name: labels of letters, digits and inner dashes, at most 253 bytes.
 pub(crate) fn is_host_name(text: &str) -> bool {
     const MAX_LEN: usize = 253;
     const MAX_LABEL_LEN: usize = 63;

@@ -1,8 +1,8 @@
-//! iPXE scripts, with which machines boot a discovery image over the network.
+//! Generates iPXE scripts that boot a discovery image over the network.
 //!
-//! There are two scripts. The boot script boots the machine. The redirect script asks the service again with the
-//! machine's MAC address, so that the service can refuse machines that are already installed; iPXE then continues with
-//! the next boot device.
+//! There are two scripts. The boot script boots the machine. The redirect script sends the machine's MAC address to the
+//! service, which returns the boot script. The service can refuse machines that are already installed; iPXE then
+//! continues with the next boot device.
 //!
 //! iPXE splits lines at blanks and has no quotes. It expands `${name}`, and ends a command at the word `&&` or `||`, or
 //! at a word that begins with `#`. Kernel arguments that iPXE would change are rejected.
@@ -15,7 +15,7 @@ use super::kernel_arguments::KernelArguments;
 use super::secret::AgentToken;
 use super::url::HttpUrl;
 
-/// The kernel arguments of a network boot, after the URL of the root file system.
+/// The kernel arguments of a network boot that follow the URL of the root file system.
 const NETWORK_BOOT_ARGUMENTS: [&str; 7] = [
     "random.trust_cpu=on",
     "rd.luks.options=discard",
@@ -26,13 +26,13 @@ const NETWORK_BOOT_ARGUMENTS: [&str; 7] = [
     "coreos.inst.persistent-kargs=\"console=tty1 console=ttyS1,115200n8\"",
 ];
 
-/// A CPU architecture, spelled as in the inventory's URLs.
+/// A CPU architecture, in the spelling of the inventory's URLs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum IpxeArchitecture {
-    /// `x86_64`; `amd64` is accepted too.
+    /// `x86_64`; `amd64` is also accepted.
     X86_64,
-    /// `arm64`; `aarch64` is accepted too.
+    /// `arm64`; `aarch64` is also accepted.
     Arm64,
     /// `ppc64le`.
     Ppc64le,
@@ -41,7 +41,7 @@ pub enum IpxeArchitecture {
 }
 
 impl IpxeArchitecture {
-    /// Returns the spelling in URLs.
+    /// Returns the spelling of the architecture in URLs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -65,7 +65,7 @@ impl fmt::Display for IpxeArchitecture {
 pub enum Credential {
     /// An API key of the service.
     ApiKey(AgentToken),
-    /// A token for one image, as the hosted service uses it.
+    /// A token for one image, the credential of the hosted service.
     ImageToken(AgentToken),
 }
 
@@ -79,7 +79,7 @@ impl Credential {
     }
 }
 
-/// A network boot of an infra-env.
+/// The inputs for a network boot of an infra-env.
 ///
 /// # Examples
 ///
@@ -106,11 +106,11 @@ pub struct NetworkBoot {
 }
 
 impl NetworkBoot {
-    /// Creates the boot of an infra-env with a version of the system, such as `4.18`.
+    /// Creates a network boot of an infra-env. `version` is the version of the system, such as `4.18`.
     ///
     /// # Errors
     ///
-    /// Returns an error if the version is empty or contains characters that no version has.
+    /// Returns an error if the version is empty or contains characters that are not allowed in versions.
     pub fn new(
         image_service: HttpUrl,
         infra_env: InfraEnvId,
@@ -131,18 +131,18 @@ impl NetworkBoot {
         })
     }
 
-    /// Returns the URL of the initrd with the config. With a credential, the URL is a secret.
+    /// Returns the URL of the initrd that contains the config. If there is a credential, the URL is a secret.
     pub(crate) fn initrd_url(&self) -> String {
         self.url(&format!("/images/{}/pxe-initrd", self.infra_env), self.credential.as_ref())
     }
 
-    /// Returns the URL of one revision of the initrd. With a credential, the URL is a secret.
+    /// Returns the URL of one revision of the initrd. If there is a credential, the URL is a secret.
     #[must_use]
     pub fn initrd_url_at_revision(&self, revision: impl fmt::Display) -> String {
         self.url(&format!("/images/{}/{revision}/pxe-initrd", self.infra_env), self.credential.as_ref())
     }
 
-    /// Returns the URLs of the files that the script boots.
+    /// Returns the URLs of the files that the boot script loads.
     #[must_use]
     pub fn files(&self) -> BootFiles {
         BootFiles {
@@ -161,7 +161,7 @@ impl NetworkBoot {
         self.files().script(&self.kernel_arguments)
     }
 
-    /// Returns a URL of the image service. Parameters are in the order of their names, because signatures require it.
+    /// Returns a URL of the image service. Parameters are sorted by name, because signatures require it.
     fn url(&self, path: &str, credential: Option<&Credential>) -> String {
         let (architecture, version) = (self.architecture.to_string(), query_value(&self.version));
         let mut parameters = vec![("arch", architecture), ("version", version)];
@@ -170,19 +170,20 @@ impl NetworkBoot {
     }
 }
 
-/// The URLs of the files of a network boot. iPXE resolves a relative URL against the URL of the script.
+/// The URLs of the files for a network boot. iPXE resolves a relative URL against the URL of the script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootFiles {
-    /// The kernel.
+    /// URL of the kernel.
     pub kernel: String,
-    /// The initrd with the config.
+    /// URL of the initrd that contains the config.
     pub initrd: String,
-    /// The root file system. The live system downloads it without knowing the script, so this URL must be absolute.
+    /// URL of the root file system. It must be absolute, because the live system, which downloads it, has no URL of the
+    /// script.
     pub rootfs: String,
 }
 
 impl BootFiles {
-    /// Returns the script that boots these files.
+    /// Returns the boot script for these files.
     ///
     /// # Errors
     ///
@@ -215,13 +216,13 @@ impl BootFiles {
     }
 }
 
-/// Returns the script that asks the service again, with the MAC address of the machine's first interface.
+/// Returns the redirect script, which requests the boot script with the MAC address of the machine's first interface.
 #[must_use]
 pub fn redirect_script(service: &HttpUrl, infra_env: &InfraEnvId, credential: Option<&Credential>) -> String {
     let mut parameters = vec![("file_name", "ipxe-script".to_owned())];
     parameters.extend(credential.map(Credential::url_parameter));
     let path = format!("/api/assisted-install/v2/infra-envs/{infra_env}/downloads/files");
-    // iPXE inserts the address.
+    // iPXE replaces the variable with the MAC address.
     format!("#!ipxe\nchain {}&mac=${{net0/mac}}\n", service.join(&url_with_parameters(&path, parameters)))
 }
 
@@ -231,7 +232,7 @@ fn url_with_parameters(path: &str, mut parameters: Vec<(&str, String)>) -> Strin
     format!("{path}?{}", pairs.join("&"))
 }
 
-/// Returns why iPXE would change a kernel argument, or `None` if it would not.
+/// Returns the reason why iPXE would change a kernel argument, or `None` if it would not change it.
 fn ipxe_problem(argument: &str) -> Option<&'static str> {
     if argument.contains("${") {
         return Some("contains \"${\", which iPXE expands");

@@ -1,10 +1,11 @@
-//! Changes to the kernel command line, in the JSON form of the inventory.
+//! Changes of the kernel command line, in the JSON form of the inventory.
 //!
 //! ```json
 //! [{"operation": "append", "value": "rd.net.timeout.carrier=60"}, {"operation": "delete", "value": "quiet"}]
 //! ```
 //!
-//! They are not part of a config: images contain them in the boot loader's files, network boots in the iPXE script.
+//! The changes are not part of a config. An image has them in the files of its boot loaders, and a network boot has
+//! them in the iPXE script.
 
 use std::fmt;
 
@@ -14,15 +15,15 @@ use super::input::InputError;
 
 const FIELD: &str = "kernel_arguments";
 
-/// Maximum number of changes of one infra-env.
+/// Maximum number of changes for one infra-env.
 pub const MAX_CHANGES: usize = 1000;
 
-/// An operation on the command line.
+/// The operation of a change of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum KernelArgumentOperation {
-    /// Appends the argument at the end.
+    /// Appends the argument to the command line.
     Append,
     /// `KEY=OLD=NEW`: replaces each `KEY=OLD` with `KEY=NEW`.
     Replace,
@@ -40,7 +41,7 @@ impl fmt::Display for KernelArgumentOperation {
     }
 }
 
-/// One change to the command line.
+/// A change of the command line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct KernelArgumentChange {
     operation: KernelArgumentOperation,
@@ -52,8 +53,8 @@ impl KernelArgumentChange {
     ///
     /// # Errors
     ///
-    /// Returns an error if the value is empty, contains a blank outside of double quotes, an unmatched quote or a
-    /// control character, or if the value of a replacement is not `KEY=OLD=NEW`.
+    /// Returns an error if the value is empty, or contains a blank outside of double quotes, an unmatched quote or a
+    /// control character. Also returns an error if the value of a replacement is not `KEY=OLD=NEW`.
     pub fn new(operation: KernelArgumentOperation, value: &str) -> Result<Self, InputError> {
         match change_problem(operation, value) {
             Some(reason) => Err(InputError::new(FIELD, value, reason)),
@@ -67,7 +68,7 @@ impl KernelArgumentChange {
         self.operation
     }
 
-    /// Returns the argument.
+    /// Returns the argument, or `KEY=OLD=NEW` for a replacement.
     #[must_use]
     pub fn value(&self) -> &str {
         &self.value
@@ -85,11 +86,12 @@ fn change_problem(operation: KernelArgumentOperation, value: &str) -> Option<Str
     if value.is_empty() {
         return Some("is empty".to_owned());
     }
-    // The inventory's own pattern allows line breaks between quotes. They would start a new line in a boot script.
+    // The pattern in the inventory's API allows line breaks between quotes. They would start a new line in a boot
+    // script.
     if let Some(bad) = value.chars().find(|it| it.is_control()) {
         return Some(format!("has the character {bad:?}"));
     }
-    // Every second part is between quotes.
+    // After splitting at quotes, every second part was between quotes.
     if value.split('"').step_by(2).any(|unquoted| unquoted.contains(' ')) {
         return Some("has a blank outside of double quotes".to_owned());
     }
@@ -106,7 +108,7 @@ fn change_problem(operation: KernelArgumentOperation, value: &str) -> Option<Str
 #[serde(try_from = "Vec<RawChange>")]
 pub struct KernelArguments(Vec<KernelArgumentChange>);
 
-/// An unchecked change.
+/// A change that has not been checked yet.
 #[derive(Deserialize)]
 struct RawChange {
     operation: Option<KernelArgumentOperation>,
@@ -126,12 +128,12 @@ impl TryFrom<Vec<RawChange>> for KernelArguments {
 
 impl KernelArguments {
     /// Parses the JSON form. An empty text, `null` and an empty list mean no changes. A change without an operation
-    /// appends; unknown keys are ignored.
+    /// appends its argument. Unknown keys are ignored.
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not a list of changes, has more than [`MAX_CHANGES`], or contains a change that
-    /// [`KernelArgumentChange::new`] rejects.
+    /// Returns an error if the text is not a list of changes, if there are more than [`MAX_CHANGES`] changes, or if
+    /// [`KernelArgumentChange::new`] rejects a change.
     ///
     /// # Examples
     ///
@@ -165,7 +167,7 @@ impl KernelArguments {
         &self.0
     }
 
-    /// Returns a command line after the changes: first deletions, then additions, then replacements.
+    /// Applies the changes to a command line: first deletions, then additions, then replacements.
     #[must_use]
     pub fn apply(&self, arguments: &[&str]) -> Vec<String> {
         let of = |operation| self.0.iter().filter(move |change| change.operation == operation);

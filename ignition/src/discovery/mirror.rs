@@ -5,7 +5,7 @@ use super::input::InputError;
 use super::registries;
 use crate::builder::{ConfigBuilder, FileMode};
 
-/// Mirrors of container registries: podman's `registries.conf` and the certificate authorities of the mirrors.
+/// Mirrors of container registries: a `registries.conf` for podman, and the certificate authorities of the mirrors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirrors {
     registries: String,
@@ -16,11 +16,11 @@ impl Mirrors {
     /// Maximum length of a `registries.conf` in bytes.
     pub const MAX_LEN: usize = 1 << 20;
 
-    /// Creates mirrors from the text of a `registries.conf` of version 2, which podman reads unchanged.
+    /// Creates mirrors from the text of a `registries.conf`, version 2. Podman reads this text unchanged.
     ///
     /// # Errors
     ///
-    /// Returns an error with the line if podman would reject the text. Returns an error too if the text has no
+    /// Returns an error with the line if podman would reject the text. Also returns an error if the text has no
     /// `[[registry]]` table, contains a control character, or is longer than [`Self::MAX_LEN`].
     ///
     /// # Examples

@@ -1,16 +1,17 @@
-//! The discovery config: the Ignition config with which a live system runs the agent and registers as a host.
+//! Discovery configs: Ignition configs for the live system of a discovery image.
 //!
-//! A machine that boots a discovery image runs an agent, which registers the machine with a service and runs the
-//! service's steps. The config contains the agent, its connection to the service (proxies, certificates, mirrors, time,
-//! network), the users who may log in, and a user's override. `docs/discovery.md` describes the config file by file.
+//! A machine that boots a discovery image runs an agent. The agent registers the machine as a host with a service and
+//! runs the service's steps. The config contains the agent, its connection to the service (proxies, certificates,
+//! mirrors, time, network), the users who may log in, and a user's override. `docs/discovery.md` describes the config
+//! file by file.
 //!
-//! Inputs are typed. A value that could break the syntax of its file is rejected when it is parsed, with the name of
-//! its field. All other values are escaped for the program that reads them. Composing a config needs no network: the
-//! same inputs give the same bytes.
+//! Inputs are typed. If a value could break the syntax of its file, parsing it returns an error with the name of its
+//! field. All other values are escaped for the program that reads them. Composing a config does not access the network,
+//! and the same inputs result in the same bytes.
 //!
 //! * [`Discovery`] composes the config.
-//! * [`ipxe`] writes the scripts with which machines boot over the network.
-//! * [`service_url`] reads the URL of the service out of a config.
+//! * [`ipxe`] generates the scripts for a boot over the network.
+//! * [`service_url`] extracts the URL of the service from a config.
 //! * [`kernel_arguments`] are not part of the config, but belong to the same infra-env.
 //!
 //! # Examples
@@ -73,53 +74,55 @@ use crate::network::IgnitionFiles;
 use crate::report::ConfigReport;
 use crate::spec::Spec;
 
-/// The spec version of a discovery config, unless an override has a newer one. OpenShift 4.7 and later read it.
+/// The spec version of a discovery config, unless an override has a newer version. OpenShift 4.7 and later support it.
 pub(crate) const SPEC: Spec = Spec::V3_1;
 
-/// The name of the field that holds the override of an infra-env.
+/// The name of the API field with the override of an infra-env.
 const OVERRIDE_FIELD: &str = "ignition_config_override";
 
-/// Makes the live system and the installed one use the same DHCPv6 identity, so that the host keeps its address.
+/// With these settings, the live system and the installed system use the same DHCPv6 identity, so that the host keeps
+/// its address.
 pub(crate) const DHCP_IDENTITY: &str = include_str!("content/01-ipv6.conf");
 
 /// The kind of image that a machine boots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DiscoveryImage {
-    /// The full ISO, which contains everything. The static network is in the config.
+    /// The full ISO, which contains the root file system. The static network is in the config.
     #[default]
     Full,
-    /// The minimal ISO, which downloads the root file system. This needs the network, so the static network is in the
-    /// initrd.
+    /// The minimal ISO, which downloads the root file system. The download needs the network, so the static network is
+    /// in the initrd.
     Minimal,
 }
 
-/// The policy for the images that podman accepts.
+/// The policy for container images that podman runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ImagePolicy {
-    /// The policy of the system.
+    /// The policy of the live system.
     #[default]
     System,
-    /// Any image, signed or not, if mirrors are configured: mirrors of old registries have no signatures.
+    /// If mirrors are configured, podman accepts any image, signed or not. Mirrors of old registries have no
+    /// signatures.
     AcceptAnything,
 }
 
 /// An infra-env: the settings that a group of machines shares.
 #[derive(Clone, Debug)]
 pub struct InfraEnvSettings {
-    /// The id.
+    /// The id of the infra-env, which the agent sends to the service.
     pub id: InfraEnvId,
     /// The registry credentials.
     pub pull_secret: PullSecret,
-    /// The SSH keys of the user `core`.
+    /// The SSH keys with which users log in as `core`.
     pub ssh_keys: SshKeys,
-    /// The hash of the password of the user `core` at the console. If `None`, password login is disabled.
+    /// The password hash of the user `core` for logins at the console. If `None`, password login is disabled.
     pub password_hash: Option<PasswordHash>,
-    /// The proxies.
+    /// The proxies that Ignition, the agent and other programs of the machines use.
     pub proxies: Proxies,
-    /// The time servers.
+    /// The time servers of the machines.
     pub time_sources: TimeSources,
-    /// Additional certificates to trust.
+    /// Certificates to trust in addition to the system's certificates.
     pub trust_bundle: Option<CertificateBundle>,
     /// The mirrors of container registries.
     pub mirrors: Option<Mirrors>,
@@ -152,24 +155,24 @@ impl InfraEnvSettings {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Discovery {
-    /// The service that machines report to.
+    /// The service with which machines register.
     pub service: InventoryService,
-    /// The infra-env.
+    /// The settings of the infra-env.
     pub infra_env: InfraEnvSettings,
     /// The static network of the machines, from [`HostNetworkFiles`](crate::network::HostNetworkFiles::ignition_files).
     #[cfg(feature = "network")]
     pub static_network: Option<IgnitionFiles>,
-    /// The image with the RPMs of OKD, if the cluster runs OKD.
+    /// The container image with the RPMs of OKD, if the cluster runs OKD.
     pub okd_rpms_image: Option<ImageReference>,
     /// Ironic, if Metal3 manages the machines.
     pub ironic: Option<Ironic>,
-    /// The newest spec version that the system of the image reads. An override with a newer one is rejected.
+    /// The newest spec version that the live system supports. An override with a newer version is rejected.
     pub newest_spec: Spec,
 }
 
 impl Discovery {
-    /// Creates the inputs of a config without static network, OKD and Ironic, for a system that reads all spec
-    /// versions.
+    /// Creates the inputs for a config without a static network, OKD or Ironic. The live system is assumed to support
+    /// all spec versions.
     #[must_use]
     pub fn new(service: InventoryService, infra_env: InfraEnvSettings) -> Self {
         Self {
@@ -189,7 +192,7 @@ impl Discovery {
     ///
     /// * [`ComposeError::Override`] if the override is not a valid config.
     /// * [`ComposeError::Merged`] if the override is valid, but the merged config is not.
-    /// * [`ComposeError::TooNew`] if the result needs a newer spec than the system reads.
+    /// * [`ComposeError::TooNew`] if the result needs a newer spec than the live system supports.
     /// * [`ComposeError::NetworkFileMode`] if a file of the static network has special permission bits.
     /// * [`ComposeError::Invalid`] if a file of the static network has the path of another file.
     /// * [`ComposeError::Input`] if Ironic's IP options contain a control character.
@@ -250,13 +253,14 @@ impl Discovery {
         }
     }
 
-    /// Returns the static network, unless the initrd contains it.
+    /// Returns the static network, unless the initrd contains it instead of the config.
     #[cfg(feature = "network")]
     fn network_in_config(&self) -> Option<&IgnitionFiles> {
         self.static_network.as_ref().filter(|_| self.infra_env.image_type == DiscoveryImage::Full)
     }
 
-    /// Returns the path of the file with environment variables for units, if a proxy or an exception is set.
+    /// Returns the path of the file with environment variables for units, or `None` if no proxy and no exception is
+    /// set.
     fn environment_file(&self) -> Option<&'static str> {
         self.infra_env.proxies.environment_file()
     }
@@ -268,7 +272,7 @@ impl Discovery {
         if ssh_keys.as_slice().is_empty() && password_hash.is_none() {
             return;
         }
-        /// A hash that no password matches.
+        /// A hash that matches no password.
         const LOCKED_HASH: &str = "!";
         let hash = password_hash.as_ref().map_or(LOCKED_HASH, PasswordHash::reveal);
         builder.add_user(Json::object([
@@ -317,7 +321,7 @@ impl Discovery {
     }
 }
 
-/// Adds the files and units of every machine.
+/// Adds the files and units that every machine needs.
 fn add_common_files(builder: &mut ConfigBuilder) {
     builder.replace_unit("selinux.service", UnitState::Enabled, include_str!("content/selinux.service"));
     let files = [
@@ -330,7 +334,7 @@ fn add_common_files(builder: &mut ConfigBuilder) {
     }
 }
 
-/// Adds support for multipath and iSCSI disks. The system of OKD lacks the programs.
+/// Adds support for multipath and iSCSI disks. The live system of OKD does not have the programs.
 fn add_storage_support(builder: &mut ConfigBuilder) {
     builder.enable_unit("multipathd.service");
     builder.replace_file("/etc/multipath.conf", FileMode::PUBLIC, include_str!("content/multipath.conf"));

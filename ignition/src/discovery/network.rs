@@ -1,17 +1,17 @@
-//! The static network in a discovery config: the files of all machines that may boot the image, and the unit that
-//! selects those of the machine.
+//! Adds the static network to a discovery config: the files of all machines that may boot the image, and the unit that
+//! selects the files of the booted machine.
 
 use super::overrides::ComposeError;
 use crate::builder::{ConfigBuilder, FileMode, UnitState};
 use crate::network::{EntryKind, IgnitionFiles, NetworkEntry};
 
-/// Adds the files and the enabled unit.
+/// Adds the files and enables the unit.
 pub(crate) fn add_static_network(
     network: &IgnitionFiles,
     builder: &mut ConfigBuilder,
 ) -> Result<(), ComposeError> {
     for NetworkEntry { path, kind } in &network.files {
-        // Links enable units in an initrd. A config does not need them.
+        // Links enable units in an initrd. A config enables units without links.
         if let EntryKind::File { mode, contents } = kind {
             let Some(bits) = FileMode::from_bits(*mode) else {
                 return Err(ComposeError::NetworkFileMode { path: path.clone(), mode: *mode });

@@ -1,4 +1,4 @@
-//! OKD. Its live system lacks the programs of a node, which an image with RPMs provides.
+//! Adds support for OKD. The live system of OKD lacks the programs of a node, which an image with RPMs provides.
 
 use super::agent::AGENT_UNIT;
 use super::input::ImageReference;

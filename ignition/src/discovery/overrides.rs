@@ -1,8 +1,8 @@
-//! Overrides: configs that a user merges over a generated one.
+//! Overrides: configs that a user merges over a generated config.
 //!
-//! An override is validated alone, as the inventory does when a user sets it. Then the merged config is validated. If
-//! only the merged config is invalid, the error points into the override, because its author has never seen the
-//! generated config.
+//! An override is validated alone first, as the inventory does when a user sets it. Then the merged config is
+//! validated. If only the merged config is invalid, the error refers to a position in the override, because the user
+//! has never seen the generated config.
 
 use std::cell::LazyCell;
 use std::fmt;
@@ -20,7 +20,7 @@ use crate::visible::visible;
 
 use super::input::InputError;
 
-/// A config to merge over a generated one: JSON of any supported spec version.
+/// A config to merge over a generated config: JSON of any supported spec version.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Override(Vec<u8>);
 
@@ -31,23 +31,24 @@ impl Override {
         Self(text.into())
     }
 
-    /// Returns the text of the config. It may hold secrets.
+    /// Returns the text of the config. It may contain secrets.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
-/// Hides the text: overrides hold secrets such as password hashes.
+/// Hides the text, because overrides contain secrets such as password hashes.
 impl fmt::Debug for Override {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Override({REDACTED}, {} bytes)", self.0.len())
     }
 }
 
-/// Why a config could not be composed.
+/// The reason why a config could not be composed.
 ///
-/// The message shows the first finding. [`findings`](Self::findings) returns all of them, with their rules and positions.
+/// The message contains the first finding. [`findings`](Self::findings) returns all findings, with their rules and
+/// positions.
 ///
 /// # Examples
 ///
@@ -68,57 +69,57 @@ pub enum ComposeError {
     /// An override cannot be parsed or is not valid.
     #[error("{field}: {}", FirstFinding(findings.first()))]
     Override {
-        /// The field that holds the override.
+        /// The API field of the override.
         field: &'static str,
-        /// The errors and their positions in the override, at least one.
+        /// The errors and their positions in the override. There is at least one.
         findings: Vec<ConfigFinding>,
     },
     /// The override is valid, but the merged config is not.
     #[error("{field}: {}", FirstMergedFinding(findings.first()))]
     Merged {
-        /// The field that holds the override.
+        /// The API field of the override.
         field: &'static str,
-        /// The errors, at least one and at most 100.
+        /// The errors. There is at least one, and at most 100.
         findings: Vec<MergedFinding>,
     },
-    /// The result has a newer spec version than the machine's system reads.
+    /// The result has a newer spec version than the live system supports.
     #[error("{field}: the config would have spec {found}, but the system reads only up to {newest}")]
     TooNew {
-        /// The field that holds the override.
+        /// The API field of the override.
         field: &'static str,
         /// The spec version of the result.
         found: Spec,
-        /// The newest spec version that the system reads.
+        /// The newest spec version that the live system supports.
         newest: Spec,
     },
-    /// A file of the static network has more mode bits than the permission bits.
+    /// The mode of a file in the static network has bits other than the permission bits.
     #[error("file {} of the static network has the mode {mode:o}, expected at most 777", visible(path))]
     NetworkFileMode {
         /// The path of the file.
         path: String,
-        /// The mode.
+        /// The mode of the file.
         mode: u16,
     },
-    /// Each input is valid, but not their combination: two files have the same path, for example.
+    /// Each input is valid, but their combination is not. For example, two files have the same path.
     #[error("the config is not valid: {}", FirstFinding(findings.first()))]
     Invalid {
-        /// The errors, at least one.
+        /// The errors. There is at least one.
         findings: Vec<ConfigFinding>,
     },
 }
 
-/// A problem of a merged config that its override causes.
+/// A problem in a merged config, caused by the override.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MergedFinding {
-    /// The problem, and the position in the override that causes it.
+    /// The problem, with the position in the override that causes it.
     pub finding: ConfigFinding,
-    /// The JSON pointer of the value in the merged config.
+    /// The JSON pointer of the invalid value in the merged config.
     pub merged_pointer: String,
 }
 
 impl ComposeError {
-    /// Returns the problems of the override or of the composed config. Other errors have none.
+    /// Returns the problems in the override or in the composed config. Other kinds of errors have no findings.
     pub fn findings(&self) -> impl Iterator<Item = &ConfigFinding> {
         let (findings, merged): (&[ConfigFinding], &[MergedFinding]) = match self {
             Self::Override { findings, .. } | Self::Invalid { findings } => (findings, &[]),
@@ -129,7 +130,7 @@ impl ComposeError {
     }
 }
 
-/// Shown for an error without findings, which this crate never returns.
+/// The message of an error without findings, which this crate never returns.
 const NO_FINDING: &str = "invalid";
 
 struct FirstFinding<'a>(Option<&'a ConfigFinding>);
@@ -157,14 +158,14 @@ impl From<ConfigError> for ComposeError {
     }
 }
 
-/// A config with its override merged, and the warnings about the override.
+/// A config after the merge of its override, and the warnings about the override.
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ComposedConfig {
-    /// The config. It holds secrets.
+    /// The config. It contains secrets.
     pub config: Config,
-    /// Keys of the override without effect, and settings that are probably mistakes. Positions refer to the override's
-    /// text.
+    /// Keys of the override without effect, and settings that are probably mistakes. Positions refer to the text of the
+    /// override.
     pub warnings: ConfigReport,
 }
 
@@ -206,12 +207,12 @@ pub(crate) fn apply_override(
     Err(ComposeError::Merged { field, findings })
 }
 
-/// Maximum number of findings of a merged config. Each one is searched for in the override.
+/// Maximum number of findings in a merged config. Each of them causes a search in the override.
 const MAX_MERGED_FINDINGS: usize = 100;
 
-/// Returns the findings of a merged config with their positions in the override that causes them. The JSON pointer in
-/// the override is that of the value itself if the override contains it, else that of the first list entry that makes
-/// the merged config invalid.
+/// Converts findings in a merged config to findings with positions in the override. If the override contains the
+/// invalid value, its JSON pointer is the pointer of that value. Otherwise it is the pointer of the first list entry
+/// that makes the merged config invalid.
 fn findings_in_override(
     base: &Config,
     child: &Config,
@@ -237,20 +238,20 @@ fn findings_in_override(
     findings
 }
 
-/// Returns the pointer in the override of a value in the merged config. Entries of lists are matched by their keys.
+/// Returns the pointer in the override for a value in the merged config. List entries are matched by their keys.
 fn matching_pointer(merged: &Json, child: &Json, pointer: &str) -> Option<String> {
     let (mut merged, mut child, mut schema) = (merged, child, &CONFIG);
     let mut parts = pointer.split('/').skip(1);
-    let mut found = String::new();
+    let mut child_pointer = String::new();
     while let Some(name) = parts.next() {
         let field = schema.field(name)?;
-        let Some(inner) = child.get(name) else { return within_list_entry(&found) };
+        let Some(inner) = child.get(name) else { return within_list_entry(&child_pointer) };
         (merged, child) = (merged.get(name)?, inner);
-        found = format!("{found}/{name}");
+        child_pointer = format!("{child_pointer}/{name}");
         match &field.kind {
             FieldType::Struct(inner) => schema = inner,
             FieldType::List(item, key) => {
-                let Some(index) = parts.next() else { return Some(found) };
+                let Some(index) = parts.next() else { return Some(child_pointer) };
                 let index: usize = index.parse().ok()?;
                 let (entries, own) = (merged.as_list()?, child.as_list()?);
                 let entry = entries.get(index)?;
@@ -259,30 +260,30 @@ fn matching_pointer(merged: &Json, child: &Json, pointer: &str) -> Option<String
                     key => own.iter().position(|own| entry_key(*key, own) == entry_key(*key, entry))?,
                 };
                 (merged, child) = (entry, own.get(index)?);
-                found = format!("{found}/{index}");
+                child_pointer = format!("{child_pointer}/{index}");
                 match item {
                     EntryType::Struct(inner) => schema = inner,
-                    EntryType::Text => return Some(found),
+                    EntryType::Text => return Some(child_pointer),
                 }
             }
-            _ => return Some(found),
+            _ => return Some(child_pointer),
         }
     }
-    Some(found)
+    Some(child_pointer)
 }
 
-/// Returns the pointer if it is within an entry of a list. A pointer to a whole section would not help the user.
+/// Returns the pointer if it leads into a list entry. A pointer to a whole section would not help the user.
 fn within_list_entry(pointer: &str) -> Option<String> {
     pointer.split('/').any(|part| part.parse::<usize>().is_ok()).then(|| pointer.to_owned())
 }
 
-/// Finds by bisection the first list entry of an override that makes the merged config invalid.
+/// Finds the first list entry of an override that makes the merged config invalid, by bisection.
 fn first_invalidating_entry(base: &Config, child: &Config) -> Option<String> {
     let mut entries = Vec::new();
     collect_list_entries(&CONFIG, child.root(), "", &mut entries);
     let is_bad = |count: usize| {
-        let kept = entries.get(..count).unwrap_or_default();
-        validate(&merge(base, &with_entries(child, kept))).is_fatal()
+        let prefix = entries.get(..count).unwrap_or_default();
+        validate(&merge(base, &with_entries(child, prefix))).is_fatal()
     };
     let (mut good, mut bad) = (0, entries.len());
     if is_bad(good) {
@@ -299,7 +300,7 @@ fn first_invalidating_entry(base: &Config, child: &Config) -> Option<String> {
     entries.get(good).map(|(list, index)| format!("{list}/{index}"))
 }
 
-/// Lists all entries of lists that are not nested in other entries, as the list's pointer and the entry's index.
+/// Collects all list entries that are not inside other entries, as pairs of the list's pointer and the entry's index.
 fn collect_list_entries(
     schema: &ObjectSchema,
     object: &Object,
@@ -321,14 +322,14 @@ fn collect_list_entries(
     }
 }
 
-/// Returns an override whose lists have only the kept entries. These are the first ones of each list.
-fn with_entries(child: &Config, kept: &[(String, usize)]) -> Config {
+/// Returns a copy of the override with only these list entries. They must be the first entries of their lists.
+fn with_entries(child: &Config, selection: &[(String, usize)]) -> Config {
     let mut all = Vec::new();
     let mut tree = child.root().clone();
     collect_list_entries(&CONFIG, &tree, "", &mut all);
     let lists: std::collections::BTreeSet<&String> = all.iter().map(|(list, _)| list).collect();
     for pointer in lists {
-        let count = kept.iter().filter(|(list, _)| list == pointer).count();
+        let count = selection.iter().filter(|(list, _)| list == pointer).count();
         if let Some(list) = tree.pointer_mut(pointer).and_then(Json::as_list_mut) {
             list.truncate(count);
         }
@@ -392,8 +393,8 @@ mod tests {
         let text = r#"{"ignition":{"version":"3.0.0"},"storage":{
             "files":[{"path":"a"}, {"path":"/b","overwrite":true}], "links":[{"path":"/c","target":""}]}}"#;
         let error = apply_text(text).unwrap_err();
-        let found: Vec<_> = error.findings().map(|it| (it.rule, it.position.unwrap().line)).collect();
-        assert_eq!(found, [(ConfigRule::Path, 2), (ConfigRule::MissingValue, 2)]);
+        let findings: Vec<_> = error.findings().map(|it| (it.rule, it.position.unwrap().line)).collect();
+        assert_eq!(findings, [(ConfigRule::Path, 2), (ConfigRule::MissingValue, 2)]);
         assert!(error.to_string().contains(r#"2:30: error: /storage/files/0/path: the path "a""#), "{error}");
         assert!(apply_text("{").unwrap_err().findings().all(|it| it.rule == ConfigRule::Syntax));
     }
@@ -413,7 +414,7 @@ mod tests {
             "files":[{"path":"/x"},{"path":"/y"}],
             "links":[{"path":"/l","target":"/x"},{"path":"/etc","target":"/x"},{"path":"/m","target":"/x"}]}}"#;
         let ComposeError::Merged { findings, .. } = apply_text(link).unwrap_err() else { panic!() };
-        // Each file of the generated config has the link in its path.
+        // The link is in the path of every file of the generated config.
         let merged: Vec<_> = findings.iter().map(|merged| merged.merged_pointer.as_str()).collect();
         assert_eq!(merged, ["/storage/files/0", "/storage/files/1"]);
         let finding = &findings[0].finding;

@@ -1,9 +1,9 @@
-//! The proxies of an infra-env: the rules for valid values, and how the discovery config contains them.
+//! The proxies of an infra-env: the rules for valid values, and their forms in the discovery config.
 //!
-//! The config needs four forms: for Ignition, for systemd units, for login shells, and for the unit that downloads the
-//! root file system of a minimal ISO. Each form has its own rules for quotes.
+//! The config contains the proxies in four forms: for Ignition, for systemd units, for login shells, and for the unit
+//! that downloads the root file system of a minimal ISO. Each form has its own quoting rules.
 //!
-//! The wrapper in `src/inventory/rules/proxy.rs` turns errors of [`Proxies::parse`] into the messages of the API.
+//! The wrapper in `src/inventory/rules/proxy.rs` converts errors of [`Proxies::parse`] to the messages of the API.
 
 use std::net::IpAddr;
 
@@ -16,7 +16,7 @@ use crate::json::Json;
 
 const NO_PROXY_FIELD: &str = "proxy.no_proxy";
 
-/// The file with variables for units. Only root may read it, because proxy URLs may hold passwords.
+/// The file with environment variables for units. Only root may read it, because proxy URLs may contain passwords.
 const ENVIRONMENT_FILE: &str = "/etc/assisted/proxy.env";
 
 /// The proxies of an infra-env.
@@ -28,7 +28,7 @@ pub struct Proxies {
 }
 
 impl Proxies {
-    /// Parses the three values of the inventory's `proxy`. An empty value means that this proxy is not set.
+    /// Parses the three values of the inventory's `proxy`. If a value is empty, that proxy is not set.
     ///
     /// # Errors
     ///
@@ -55,18 +55,18 @@ impl Proxies {
         };
         let (http, https) = (url("proxy.http_proxy", http)?, url("proxy.https_proxy", https)?);
         if let Some(url) = http.as_ref().filter(|url| url.is_https()) {
-            let shown = super::url::masked_url(url.as_str());
-            return Err(InputError::new("proxy.http_proxy", &shown, "has to be an http URL"));
+            let url_text = super::url::masked_url(url.as_str());
+            return Err(InputError::new("proxy.http_proxy", &url_text, "has to be an http URL"));
         }
         Ok(Self { http, https, no_proxy: parse_no_proxy(no_proxy)? })
     }
 
-    /// Returns whether neither a proxy nor an exception is set.
+    /// Returns `true` if neither a proxy nor an exception is set.
     pub(crate) fn is_empty(&self) -> bool {
         self.variables().is_empty()
     }
 
-    /// Returns the drop-in for `coreos-livepxe-rootfs.service` in the initrd of a minimal ISO, so that the machine
+    /// Returns the drop-in for `coreos-livepxe-rootfs.service` in the initrd of a minimal ISO. With it, the machine
     /// downloads the root file system through the proxies. Returns `None` if neither a proxy nor an exception is set.
     #[cfg_attr(not(any(feature = "network", test)), expect(dead_code, reason = "for static networks"))]
     pub(crate) fn rootfs_dropin(&self) -> Option<String> {
@@ -75,7 +75,7 @@ impl Proxies {
         (!lines.is_empty()).then(|| format!("[Service]\n{lines}"))
     }
 
-    /// Returns whether a proxy is set. A list of exceptions alone has no effect.
+    /// Returns `true` if a proxy is set. A list of exceptions alone has no effect.
     pub(crate) fn has_proxy(&self) -> bool {
         self.http.is_some() || self.https.is_some()
     }
@@ -90,12 +90,13 @@ impl Proxies {
         ])
     }
 
-    /// Returns the path of the file for `EnvironmentFile=` of units, if a value is set.
+    /// Returns the path of the file for `EnvironmentFile=` of units, or `None` if neither a proxy nor an exception is
+    /// set.
     pub(crate) fn environment_file(&self) -> Option<&'static str> {
         (!self.is_empty()).then_some(ENVIRONMENT_FILE)
     }
 
-    /// Adds the file of [`Self::unit_environment`].
+    /// Adds the file whose path [`Self::environment_file`] returns.
     pub(crate) fn add_environment_file(&self, builder: &mut ConfigBuilder) {
         if let Some(path) = self.environment_file() {
             builder.replace_file(path, FileMode::PRIVATE, self.to_environment_file());
@@ -106,13 +107,13 @@ impl Proxies {
         self.variables().iter().map(|(name, value)| escape::environment_file_line(name, value)).collect()
     }
 
-    /// Returns the script for `/etc/profile.d`.
+    /// Returns a script for `/etc/profile.d`, which sets the variables in login shells.
     pub(crate) fn to_profile_script(&self) -> String {
         let line = |(name, value): &(&str, String)| format!("export {name}={}\n", escape::shell_word(value));
         self.variables().iter().map(line).collect()
     }
 
-    /// Returns the environment variables in both spellings, because programs differ in which they read.
+    /// Returns the environment variables in upper and lower case, because programs read different spellings.
     fn variables(&self) -> Vec<(&'static str, String)> {
         let url = |url: &Option<HttpUrl>| url.as_ref().map(|url| url.as_str().to_owned());
         let no_proxy = (!self.no_proxy.is_empty()).then(|| self.no_proxy.join(","));
@@ -128,7 +129,7 @@ impl Proxies {
     }
 }
 
-/// Parses the exceptions. Repeated ones are dropped, because Ignition rejects them.
+/// Parses the exceptions. Repeated exceptions are removed, because Ignition rejects them.
 fn parse_no_proxy(text: &str) -> Result<Vec<String>, InputError> {
     let checked = |entry: &str| {
         if is_no_proxy_entry(entry) {
@@ -157,7 +158,7 @@ fn is_bracketed(host: &str) -> bool {
 }
 
 fn is_ip_network(entry: &str) -> bool {
-    // The prefix length has no sign, which the parser of numbers accepts.
+    // A number parser would accept a sign in the prefix length, which is not valid.
     Cidr::parse(entry).is_some() && !entry.contains('+')
 }
 

@@ -1,9 +1,9 @@
-//! Checks podman's `registries.conf`, version 2, as podman's reader does.
+//! Checks a `registries.conf`, version 2, with the rules of podman's reader.
 //!
-//! That reader rejects the file as a whole: with one wrong value a machine pulls no images, and the error is only in
-//! its journal. The rules are those of `containers-registries.conf(5)` and of the reader: the types of tables and
-//! values, locations without a scheme, the same settings for a registry that is listed twice. As in the reader, keys
-//! match in any case, and unknown keys are ignored.
+//! Podman rejects the whole file because of one wrong value. The machine then pulls no images, and the error is only in
+//! its journal. The rules come from `containers-registries.conf(5)` and from the reader: the types of tables and
+//! values, locations without a scheme, and the same settings for all entries of a registry. As in the reader, keys are
+//! case-insensitive, and unknown keys are ignored.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ use toml::de::{DeTable, DeValue};
 
 use super::input::is_host_name;
 
-/// A problem and its byte offset.
+/// A problem and its byte offset in the text.
 #[derive(Debug)]
 struct TomlProblem {
     at: Option<usize>,
     reason: String,
 }
 
-/// A problem with its line number, and the text of that line.
+/// A problem with its line number and the text of the line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RejectedLine<'a> {
     pub(super) line: &'a str,
     pub(super) reason: String,
 }
 
-/// Checks a text, which must have at least one registry.
+/// Checks the text of a file, which must contain at least one registry.
 pub(super) fn check_registries(text: &str) -> Result<(), RejectedLine<'_>> {
     check_file(text).map_err(|TomlProblem { at, reason }| {
         let Some((before, after)) = at.and_then(|at| text.split_at_checked(at)) else {
@@ -57,14 +57,14 @@ fn check_file(text: &str) -> Result<(), TomlProblem> {
     if registries.is_empty() {
         return Err(TomlProblem { at: None, reason: "has no [[registry]] table".to_owned() });
     }
-    let mut known = BTreeMap::new();
+    let mut settings_by_location = BTreeMap::new();
     for registry in registries {
-        registry.check_registry(&mut known)?;
+        registry.check_registry(&mut settings_by_location)?;
     }
     Ok(())
 }
 
-/// The settings that all entries with the same location must share.
+/// The settings that must be the same in all entries with the same location.
 type SharedSettings = [(&'static str, bool); 2];
 
 struct TomlTable<'a> {
@@ -86,7 +86,7 @@ impl<'a> TomlTable<'a> {
         TomlProblem { at: self.at, reason: reason.into() }
     }
 
-    /// Returns the value of a key if the key is present, and an error if the value has another type.
+    /// Returns the value of a key, or `None` if the key is absent. Returns an error if the value has another type.
     fn get_typed<T>(
         &self,
         key: &str,
@@ -142,7 +142,7 @@ impl<'a> TomlTable<'a> {
         Ok(Some(place).filter(|place| !place.is_empty()))
     }
 
-    /// Checks the settings that are not about one registry.
+    /// Checks the settings for all registries.
     fn check_settings(&self) -> Result<(), TomlProblem> {
         for (host, value) in self.texts("unqualified-search-registries")? {
             if !is_registry_host(host.trim_end_matches('/')) {
@@ -166,7 +166,10 @@ impl<'a> TomlTable<'a> {
         Ok(())
     }
 
-    fn check_registry(&self, known: &mut BTreeMap<&'a str, SharedSettings>) -> Result<(), TomlProblem> {
+    fn check_registry(
+        &self,
+        settings_by_location: &mut BTreeMap<&'a str, SharedSettings>,
+    ) -> Result<(), TomlProblem> {
         let (prefix, location) = (self.location("prefix")?, self.location("location")?);
         match (prefix, location) {
             (None, None) => return Err(self.problem("the registry has neither location nor prefix")),
@@ -177,7 +180,7 @@ impl<'a> TomlTable<'a> {
             _ => {}
         }
         let settings = [("insecure", self.flag("insecure")?), ("blocked", self.flag("blocked")?)];
-        let first = *known.entry(location.unwrap_or_default()).or_insert(settings);
+        let first = *settings_by_location.entry(location.unwrap_or_default()).or_insert(settings);
         let differing = first.iter().zip(&settings).find(|(one, other)| one != other);
         if let (Some(((key, _), _)), Some(location)) = (differing, location) {
             return Err(self.problem(format!("registry {location} is listed twice with different {key}")));
@@ -212,7 +215,7 @@ fn problem_at(value: &Spanned<DeValue<'_>>, reason: impl Into<String>) -> TomlPr
 }
 
 fn wrong_type(what: &str, value: &Spanned<DeValue<'_>>, expected: &str) -> TomlProblem {
-    let found = match value.get_ref() {
+    let actual = match value.get_ref() {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) => "an integer",
         DeValue::Float(_) => "a number",
@@ -221,22 +224,22 @@ fn wrong_type(what: &str, value: &Spanned<DeValue<'_>>, expected: &str) -> TomlP
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
     };
-    problem_at(value, format!("{what} is {found}, but has to be {expected}"))
+    problem_at(value, format!("{what} is {actual}, but has to be {expected}"))
 }
 
 fn require_one_of(
     key: &str,
     text: &str,
     value: &Spanned<DeValue<'_>>,
-    known: &[&str],
+    choices: &[&str],
 ) -> Result<(), TomlProblem> {
-    if text.is_empty() || known.contains(&text) {
+    if text.is_empty() || choices.contains(&text) {
         return Ok(());
     }
-    Err(problem_at(value, format!("{key} is {text:?}, but has to be one of {}", known.join(", "))))
+    Err(problem_at(value, format!("{key} is {text:?}, but has to be one of {}", choices.join(", "))))
 }
 
-/// Returns whether the text is a host name or an IP address (IPv6 in brackets), with or without a port.
+/// Returns `true` if the text is a host name or an IP address (IPv6 in brackets), with or without a port.
 fn is_registry_host(text: &str) -> bool {
     let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     let is_address =
@@ -255,13 +258,13 @@ mod tests {
 
     use super::*;
 
-    /// Returns the line and the reason of an error.
+    /// Returns the line number and the reason of an error.
     fn error_text(text: &str) -> String {
         let RejectedLine { line, reason } = check_registries(text).unwrap_err();
         format!("{line:?} {reason}")
     }
 
-    /// Returns the error for a registry with a valid `location` and these lines after it.
+    /// Returns the error for a registry with a valid `location` and these additional lines.
     fn error_in_registry(lines: &str) -> String {
         error_text(&format!("[[registry]]\nlocation = \"quay.io\"\n{lines}"))
     }
@@ -345,8 +348,11 @@ location = "registry.redhat.io"
         ];
         for (line, reason) in cases {
             let text = format!("# first\n{line}\n[[registry]]\nlocation = 'a'\n");
-            let found = error_text(&text);
-            assert!(found.starts_with(&format!("{line:?} line 2: ")) && found.contains(reason), "{found}");
+            let message = error_text(&text);
+            assert!(
+                message.starts_with(&format!("{line:?} line 2: ")) && message.contains(reason),
+                "{message}"
+            );
         }
     }
 
@@ -372,13 +378,13 @@ location = "registry.redhat.io"
             ("mirror = ['a']", "line 3: an entry of mirror is a string, but has to be a table"),
         ];
         for (line, reason) in cases {
-            let found = error_in_registry(line);
-            assert!(found.starts_with(&format!("{line:?} ")) && found.contains(reason), "{found}");
+            let message = error_in_registry(line);
+            assert!(message.starts_with(&format!("{line:?} ")) && message.contains(reason), "{message}");
         }
         for key in ["insecure", "blocked"] {
-            let found = error_in_registry(&format!("[[registry]]\nlocation = \"quay.io/\"\n{key} = true"));
+            let message = error_in_registry(&format!("[[registry]]\nlocation = \"quay.io/\"\n{key} = true"));
             let expected = format!("line 3: registry quay.io is listed twice with different {key}");
-            assert!(found.ends_with(&expected), "{found}");
+            assert!(message.ends_with(&expected), "{message}");
         }
     }
 
@@ -396,8 +402,8 @@ location = "registry.redhat.io"
             ("location = 'a'\npull-from-mirror = 'digest'", "has to be one of all, digest-only, tag-only"),
         ];
         for (lines, reason) in cases {
-            let found = in_mirror(lines);
-            assert!(found.contains(reason), "{found}");
+            let message = in_mirror(lines);
+            assert!(message.contains(reason), "{message}");
         }
         let both =
             "mirror-by-digest-only = true\n[[registry.mirror]]\nlocation = 'a'\npull-from-mirror = 'all'";
@@ -417,8 +423,8 @@ location = "registry.redhat.io"
             format!("a = {}", "{a = ".repeat(100_000)),
         ];
         for text in deep {
-            let found = check_registries(&text).unwrap_err().reason;
-            assert!(found.contains("is not valid TOML"), "{found}");
+            let reason = check_registries(&text).unwrap_err().reason;
+            assert!(reason.contains("is not valid TOML"), "{reason}");
         }
         let many: String = (0..20_000).map(|it| format!("[[registry]]\nlocation = 'a{it}'\n")).collect();
         assert_eq!(check_registries(&many), Ok(()));

@@ -1,8 +1,8 @@
-//! Secrets: tokens, pull secrets and password hashes. Neither `Debug` output nor errors show them.
+//! Secrets: tokens, pull secrets and password hashes. `Debug` output and errors do not contain them.
 //!
-//! The types do not use `secrecy::SecretString`, because each validates its text and a pull secret shows the names of
-//! its registries. `secrecy` would only add that memory is wiped, which serialising the config into plain buffers
-//! defeats.
+//! The types do not use `secrecy::SecretString`, because each type validates its text, and the `Debug` output of a pull
+//! secret contains the names of its registries. The only additional feature of `secrecy` is that it wipes memory. That
+//! has no effect if the config is serialized into plain buffers.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use super::input::InputError;
 /// The text that replaces a secret.
 pub(crate) const REDACTED: &str = "*****";
 
-/// The token with which an agent authenticates to the service.
+/// The token that an agent sends to the service as its credential.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AgentToken(String);
 
@@ -24,8 +24,8 @@ impl AgentToken {
     ///
     /// # Errors
     ///
-    /// Returns an error if the token is empty or contains characters other than printable ASCII, which an HTTP header
-    /// cannot carry.
+    /// Returns an error if the token is empty or contains characters other than printable ASCII, because an HTTP header
+    /// cannot contain them.
     pub fn new(token: impl Into<String>) -> Result<Self, InputError> {
         let token = token.into();
         if token.is_empty() {
@@ -61,7 +61,7 @@ pub struct PullSecret {
 const PULL_SECRET_FIELD: &str = "pull_secret";
 
 impl PullSecret {
-    /// Parses a pull secret. White space around it is dropped.
+    /// Parses a pull secret. White space around it is removed.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl PullSecret {
         let refuse = |reason: String| Err(InputError::secret(PULL_SECRET_FIELD, reason));
         let text = text.trim();
         let json: Value = serde_json::from_str(text).map_err(|error| {
-            // The error's own text could quote the secret.
+            // The text of the parser's error could quote the secret.
             let (line, column) = (error.line(), error.column());
             let reason = format!("not valid JSON at line {line}, column {column}");
             InputError::secret(PULL_SECRET_FIELD, reason)
@@ -108,13 +108,13 @@ impl PullSecret {
         Ok(Self { text: text.to_owned(), registries: auths.keys().cloned().collect() })
     }
 
-    /// Parses a pull secret in base64, the form of Metal3's setting `IRONIC_AGENT_PULL_SECRET`. The operator reads it
-    /// for [`StandaloneIronic`](crate::ironic::StandaloneIronic). White space is ignored.
+    /// Parses a base64-encoded pull secret, the form of Metal3's setting `IRONIC_AGENT_PULL_SECRET`. The operator uses
+    /// it for [`StandaloneIronic`](crate::ironic::StandaloneIronic). White space is ignored.
     ///
     /// # Errors
     ///
     /// Returns an error if the text is not base64, if the decoded bytes are not UTF-8, or if [`Self::parse`] rejects
-    /// them.
+    /// the decoded text.
     pub fn from_base64(text: &str) -> Result<Self, InputError> {
         let text: String = text.split_ascii_whitespace().collect();
         let refuse = |reason: &str| InputError::secret(PULL_SECRET_FIELD, reason);
@@ -142,7 +142,7 @@ impl fmt::Debug for PullSecret {
     }
 }
 
-/// The password hash of the user `core`, in the form of `crypt`.
+/// The password hash of the user `core`, in the form of `crypt(5)`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PasswordHash(String);
 
@@ -151,7 +151,7 @@ impl PasswordHash {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text does not have that form. This catches plain passwords.
+    /// Returns an error if the text does not have that form, for example if it is a plain password.
     pub fn parse(text: &str) -> Result<Self, InputError> {
         let is_hash = |byte: u8| byte.is_ascii_alphanumeric() || b"./$=,+-".contains(&byte);
         let parts = text.split('$').count();

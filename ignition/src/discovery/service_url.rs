@@ -1,8 +1,8 @@
-//! Reads the URL of the service out of a discovery config.
+//! Extracts the URL of the service from a discovery config.
 //!
-//! The URL is the value of the agent's option `--url`, in the unit that runs the agent. Configs of other programs may have
-//! the unit in a config that they merge, or change it with a drop-in. The config is not trusted: it may come from an image
-//! of any server.
+//! The URL is the value of the agent's option `--url`, in the unit that runs the agent. Configs of other programs may
+//! contain the unit in a merged config, or change it with a drop-in. The config is not trusted, because it may come
+//! from an image of any server.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,15 @@ use super::url::HttpUrl;
 use crate::resource::gunzip;
 use crate::validate::url::decode_data_url;
 
-/// Maximum size in bytes of all merged configs together, after decompression.
+/// Maximum total size of all merged configs in bytes, after decompression.
 const MAX_MERGED_BYTES: usize = 8 << 20;
-/// Maximum depth of nested configs, including the outermost one.
+/// Maximum depth of merged configs, including the outermost config.
 const MAX_DEPTH: u8 = 4;
 
-/// Returns the URL of the service to which the agent of a discovery config registers its machine.
+/// Returns the URL of the service with which the agent of a discovery config registers its machine.
 ///
-/// `None` if the text is not a config, if it does not run the agent, or if the URL is only known at boot, such as a URL in
-/// an environment variable. Configs that Ignition would download are not read.
+/// Returns `None` if the text is not a config, if it does not run the agent, or if the URL is not known before boot,
+/// such as a URL in an environment variable. Configs that Ignition would download are not read.
 ///
 /// # Examples
 ///
@@ -46,7 +46,7 @@ struct ConfigReader {
 }
 
 impl ConfigReader {
-    /// Merges the agent's unit in a config, and in the configs that it merges, into `agent`.
+    /// Merges the agent's unit into `agent`, from a config and from the configs that it merges.
     fn read(&mut self, config: &[u8], depth: u8, agent: &mut AgentUnit) {
         let Ok(config) = serde_json::from_slice::<Value>(config) else { return };
         let Some(depth) = depth.checked_sub(1) else { return };
@@ -65,7 +65,8 @@ impl ConfigReader {
         let Ok(mut config) = decode_data_url(text(child, "source")) else { return };
         if text(child, "compression") == "gzip" {
             let Ok(contents) = gunzip(&config, self.merged_bytes) else {
-                // A failure costs the rest: up to that many bytes were decompressed. Ignition refuses such a config.
+                // The limit is used up, because decompression may have produced that many bytes. Ignition rejects such
+                // a config.
                 self.merged_bytes = 0;
                 return;
             };
@@ -85,7 +86,7 @@ fn items<'a>(value: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value>
     value.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Returns the string value of a key, or an empty string if the key is absent, as in Ignition.
+/// Returns the string value of a key, or an empty string if the key is absent, like Ignition.
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
@@ -94,13 +95,13 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 #[derive(Default)]
 struct AgentUnit {
     contents: String,
-    /// Contents by name. systemd reads them in the order of their names.
+    /// Contents by name. systemd reads drop-ins in the order of their names.
     dropins: BTreeMap<String, String>,
     is_masked: bool,
 }
 
 impl AgentUnit {
-    /// Merges a later unit into this one, as Ignition does.
+    /// Merges a later version of the unit into this one, like Ignition.
     fn merge(&mut self, unit: &Value) {
         let contents = text(unit, "contents");
         if !contents.is_empty() {
@@ -123,10 +124,10 @@ impl AgentUnit {
     }
 }
 
-/// Sets `command` to the value of the last `ExecStart=` in the text of a unit. An empty value removes earlier ones.
+/// Sets `command` to the last `ExecStart=` value in the text of a unit. An empty value removes the earlier values.
 fn read_commands(unit: &str, command: &mut Option<String>) {
     let mut line = String::new();
-    // The empty line ends a last line that ends in `\`.
+    // The additional empty line ends a command whose last line ends in `\`.
     for part in unit.lines().chain([""]).filter(|part| !part.trim_start().starts_with(['#', ';'])) {
         if let Some(part) = part.strip_suffix('\\') {
             line.push_str(part);
@@ -143,7 +144,7 @@ fn read_commands(unit: &str, command: &mut Option<String>) {
     }
 }
 
-/// Returns the value of the last option `--url` of a command. Go's programs also accept one dash.
+/// Returns the value of the last option `--url` in a command. Programs written in Go also accept one dash.
 fn url_option(command: &str) -> Option<String> {
     let words = unit_words(command);
     let mut url = None;
@@ -157,7 +158,7 @@ fn url_option(command: &str) -> Option<String> {
     url
 }
 
-/// Splits a command of a systemd unit into words. The inverse of [`unit_argument`](super::escape::unit_argument).
+/// Splits a command of a systemd unit into words. It is the inverse of [`unit_argument`](super::escape::unit_argument).
 fn unit_words(command: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     let mut chars = command.chars().peekable();
@@ -171,7 +172,7 @@ fn unit_words(command: &str) -> Vec<String> {
             _ if quote.is_none() && next.is_ascii_whitespace() => words.extend(word.take()),
             '\\' => word.get_or_insert_default().extend(chars.next()),
             _ => {
-                // `%%` and `$$` are escaped characters.
+                // `%%` and `$$` stand for single characters.
                 if matches!(next, '%' | '$') {
                     chars.next_if_eq(&next);
                 }

@@ -1,4 +1,4 @@
-//! SSH keys with which users may log in.
+//! SSH keys for logins.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -7,7 +7,7 @@ use super::input::InputError;
 
 const FIELD: &str = "ssh_authorized_key";
 
-/// The key types that the system's SSH server accepts.
+/// The key types that the live system's SSH server accepts.
 const KEY_TYPES: [&str; 8] = [
     "ssh-ed25519",
     "ssh-rsa",
@@ -19,17 +19,17 @@ const KEY_TYPES: [&str; 8] = [
     "ssh-dss",
 ];
 
-/// Public SSH keys of the user `core`, without duplicates, in the given order.
+/// The public SSH keys of the user `core`, without duplicates, in the order of the input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SshKeys(Vec<String>);
 
 impl SshKeys {
-    /// Parses keys, one per line. White space around a key and empty lines are dropped.
+    /// Parses keys, one per line. White space around a key and empty lines are removed.
     ///
     /// # Errors
     ///
     /// Returns an error if a line is not a public key of a known type. Options before the key type, private keys and
-    /// comments are rejected.
+    /// comment lines are rejected.
     pub fn parse(text: &str) -> Result<Self, InputError> {
         let mut keys = Vec::new();
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -65,7 +65,7 @@ fn check_key(line: &str) -> Result<(), String> {
     }
 }
 
-/// Splits a key into its fields. Each field follows its length in four bytes.
+/// Splits the binary form of a key into its fields. Each field follows its length, which is four bytes long.
 fn key_fields(mut blob: &[u8]) -> Option<Vec<&[u8]>> {
     let mut fields = Vec::new();
     while !blob.is_empty() {

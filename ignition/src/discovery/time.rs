@@ -1,20 +1,19 @@
 //! The time servers of a machine.
 //!
-//! The servers of an infra-env are appended to the system's `chrony.conf`, or replace the file; no script is needed. If
-//! a directive such as `makestep` is repeated, chrony uses the last one.
+//! The servers of an infra-env are appended to the live system's `chrony.conf`, or replace the file, so no script is
+//! needed. If a directive such as `makestep` is repeated, chrony uses the last one.
 
 use std::net::IpAddr;
 
 use super::input::{InputError, is_host_name, list_entries};
 use crate::builder::{ConfigBuilder, FileMode};
 
-/// A time server, or a pool of them: a host name or an IP address.
+/// A time server or a pool of time servers: a host name or an IP address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NtpSource(String);
 
 impl NtpSource {
-    /// Parses a list of names separated by commas. White space around an entry, empty entries and repeated entries are
-    /// dropped.
+    /// Parses a comma-separated list. White space around an entry, empty entries and repeated entries are removed.
     ///
     /// # Errors
     ///
@@ -39,10 +38,10 @@ impl NtpSource {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TimeSources {
-    /// The time sources of the system's `chrony.conf`.
+    /// The time sources in the live system's `chrony.conf`.
     #[default]
     System,
-    /// The time sources of the system and these.
+    /// These time sources in addition to the live system's time sources.
     Additional(Vec<NtpSource>),
     /// Only these time sources.
     Only(Vec<NtpSource>),
@@ -79,12 +78,12 @@ impl TimeSources {
         }
     }
 
-    /// Adds the time sources to chrony's configuration.
+    /// Adds the time sources to the configuration of chrony.
     pub(crate) fn add_to(&self, builder: &mut ConfigBuilder) {
         const CHRONY_CONF: &str = "/etc/chrony.conf";
         match self {
             Self::Additional(sources) if !sources.is_empty() => {
-                // A machine's clock may be years off, also when the servers become reachable long after boot.
+                // A machine's clock may be wrong by years, even if the servers become reachable only long after boot.
                 let lines = format!("\nmakestep 1.0 -1\n{}", server_lines(sources));
                 builder.append_to_file(CHRONY_CONF, &lines);
             }
@@ -97,7 +96,7 @@ impl TimeSources {
     }
 }
 
-/// Returns the lines that make chrony use these servers, with a fast first synchronisation.
+/// Returns lines that make chrony use these servers, with a fast first synchronisation.
 fn server_lines(sources: &[NtpSource]) -> String {
     sources.iter().map(|source| format!("server {} iburst\n", source.as_str())).collect()
 }

@@ -1,4 +1,4 @@
-//! URLs of services and proxies.
+//! HTTP URLs of services and proxies.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,19 +9,18 @@ use super::secret::REDACTED;
 use crate::spec::Spec;
 use crate::validate::url;
 
-/// An `http` or `https` URL that names a host and contains only characters that a URL may contain.
+/// An `http` or `https` URL with a host. All of its characters are valid in URLs.
 ///
-/// It contains no blanks, quotes (`"`), backslashes or line breaks. Neither `Debug` nor errors show its user, password
-/// and query, which may be secret.
+/// It contains no blanks, quotes (`"`), backslashes or line breaks. `Debug` output and errors do not contain the user,
+/// password and query, which may be secret.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HttpUrl(String);
 
 impl HttpUrl {
-    /// Maximum length of a URL in bytes. With every character escaped by another one, it still fits into a line of a
-    /// unit.
+    /// Maximum length of a URL in bytes. Even if every character is escaped, the URL fits into a line of a unit.
     pub const MAX_LEN: usize = 1000;
 
-    /// Parses a URL. White space around it is dropped.
+    /// Parses a URL. White space around it is removed.
     ///
     /// # Errors
     ///
@@ -53,8 +52,9 @@ impl HttpUrl {
         &self.0
     }
 
-    /// Returns why other machines cannot reach this URL: its host is a loopback or unspecified address, or the name of
-    /// one, so that each machine that uses the URL connects to itself. `None` for all other hosts.
+    /// Returns the reason why other machines cannot reach this URL, or `None` if the reason below does not apply. The
+    /// host of an unreachable URL is a loopback or unspecified address, or a name that resolves to one, so each machine
+    /// would connect to itself.
     ///
     /// # Examples
     ///
@@ -80,7 +80,7 @@ impl HttpUrl {
         })
     }
 
-    /// Returns the host: a name, or an IP address without brackets. URLs with IPv6 zones are invalid.
+    /// Returns the host: a name, or an IP address without brackets. IPv6 zones are not valid in URLs.
     fn host(&self) -> &str {
         let rest = self.0.split_once("://").map_or(self.0.as_str(), |(_, rest)| rest);
         let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
@@ -91,12 +91,12 @@ impl HttpUrl {
         }
     }
 
-    /// Returns whether the scheme is `https`.
+    /// Returns `true` if the scheme is `https`.
     pub(crate) fn is_https(&self) -> bool {
         self.0.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("https:"))
     }
 
-    /// Appends a path that begins with a slash. The query of this URL is dropped.
+    /// Appends a path that begins with a slash. The query of this URL is removed.
     pub(crate) fn join(&self, path: &str) -> String {
         let base = self.0.split_once(['?', '#']).map_or(self.0.as_str(), |(base, _)| base);
         format!("{}{path}", base.trim_end_matches('/'))
@@ -109,8 +109,8 @@ impl fmt::Debug for HttpUrl {
     }
 }
 
-/// Returns the scheme, host and path of a URL and masks the user, password and query, which may be secret. The text
-/// need not be a valid URL.
+/// Returns the scheme, host and path of a URL. Masks the user, password and query, which may be secret. The text need
+/// not be a valid URL.
 ///
 /// # Examples
 ///
@@ -127,14 +127,14 @@ pub fn masked_url(text: &str) -> String {
         Some((rest, _)) => (rest, "?*****"),
         None => (rest, ""),
     };
-    // The last `@` ends the password, which may contain a slash that should have been escaped.
+    // The last `@` ends the password, because the password may contain characters that should have been escaped.
     match rest.rsplit_once('@') {
         Some((_, host)) => format!("{scheme}{REDACTED}@{host}{query}"),
         None => format!("{scheme}{rest}{query}"),
     }
 }
 
-/// Parses a URL as [`HttpUrl::parse`] does. Errors call the field `url`.
+/// Parses a URL like [`HttpUrl::parse`]. In errors, the name of the field is `url`.
 impl FromStr for HttpUrl {
     type Err = InputError;
 
@@ -148,7 +148,7 @@ fn is_loopback_or_unspecified(address: IpAddr) -> bool {
     address.is_loopback() || address.is_unspecified()
 }
 
-/// Returns `true` for the names that systems resolve to a loopback address without a name server.
+/// Returns `true` for names that systems resolve to a loopback address without a name server.
 fn is_loopback_name(host: &str) -> bool {
     const NAMES: [&str; 6] = [
         "ip6-localhost",
@@ -163,8 +163,8 @@ fn is_loopback_name(host: &str) -> bool {
     host == "localhost" || host.ends_with(".localhost") || NAMES.contains(&host)
 }
 
-/// Returns the address that a host is the text of. An IPv4 address may have the short and hexadecimal forms that the
-/// resolvers of C libraries accept, such as `127.1`.
+/// Parses a host as an IP address. An IPv4 address may have the short and hexadecimal forms that the resolvers of C
+/// libraries accept, such as `127.1`.
 fn host_address(host: &str) -> Option<IpAddr> {
     if let Ok(address) = host.parse::<Ipv6Addr>() {
         return Some(address.into());

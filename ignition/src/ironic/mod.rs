@@ -1,12 +1,12 @@
-//! Configs of hosts that Metal3 manages: the live system runs Ironic's agent.
+//! Configs of hosts that Metal3 manages. Their live system runs Ironic's agent.
 //!
-//! With [`Ironic`] in a [`Discovery`](crate::discovery::Discovery), the config also contains the agent of the service,
-//! which does not start at boot. Ironic starts it with its deploy step `start_assisted_install`. Without a service,
-//! [`StandaloneIronic`] builds a config with Ironic's agent only.
+//! If a [`Discovery`](crate::discovery::Discovery) contains [`Ironic`], the config also contains the agent of the
+//! service, which does not start at boot. Ironic starts it with its deploy step `start_assisted_install`. Without a
+//! service, [`StandaloneIronic`] builds a config with only Ironic's agent.
 //!
 //! # Examples
 //!
-//! A host of Metal3 that also registers with the inventory:
+//! A Metal3 host that also registers with the inventory:
 //!
 //! ```
 //! use ignition::discovery::{Discovery, HttpUrl, ImageReference, InfraEnvId, InfraEnvSettings, InventoryService};
@@ -30,8 +30,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Planned caller: the operator, which makes these configs for the `BareMetalHost` and `PreprovisioningImage` resources
-//! of Metal3.
+//! Planned caller: the operator, which generates these configs for the `BareMetalHost` and `PreprovisioningImage`
+//! resources of Metal3.
 
 mod standalone;
 
@@ -44,14 +44,14 @@ use crate::discovery::{CertificateCheck, HostName, HttpUrl, ImageReference, Inpu
 const CONFIG_PATH: &str = "/etc/ironic-python-agent.conf";
 const UNIT_NAME: &str = "ironic-agent.service";
 
-/// The default ports of Ironic and its inspector.
+/// The default port of Ironic. The next constant is the default port of its inspector.
 const IRONIC_PORT: u16 = 6385;
 const INSPECTOR_PORT: u16 = 5050;
 
-/// The VLANs that the agent inspects.
+/// The VLANs that Ironic's agent inspects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VlanInterfaces {
-    /// All VLANs, unless the network is configured statically.
+    /// All VLANs, unless the host has a static network.
     #[default]
     Automatic,
     /// All VLANs.
@@ -60,7 +60,7 @@ pub enum VlanInterfaces {
     Never,
 }
 
-/// Ironic, as hosts reach it, and the settings of its agent.
+/// The URLs of Ironic and the settings of its agent.
 #[derive(Clone, Debug)]
 pub struct Ironic {
     urls: Vec<HttpUrl>,
@@ -69,17 +69,17 @@ pub struct Ironic {
     pub agent_image: ImageReference,
     /// The VLANs that the agent inspects.
     pub vlan_interfaces: VlanInterfaces,
-    /// Kernel arguments (`ip=` options) that configure the agent's network.
+    /// Kernel arguments (`ip=` options) for the agent's network.
     pub ip_options: String,
-    /// Whether the agent checks certificates. It does not by default, because Metal3 uses self-signed certificates.
+    /// The agent's check of certificates. It is off by default, because Metal3 uses self-signed certificates.
     pub certificate_check: CertificateCheck,
 }
 
 impl Ironic {
     /// Parses lists of URLs, separated by commas.
     ///
-    /// A URL without a port gets the default port of Ironic or its inspector. An inspector URL gets the path of the
-    /// inspector's callback, unless it ends with that path.
+    /// A URL without a port gets the default port of Ironic or of its inspector. The path of the inspector's callback
+    /// is appended to an inspector URL, unless the URL already ends with it.
     ///
     /// # Errors
     ///
@@ -188,21 +188,21 @@ WantedBy=multi-user.target
     }
 }
 
-/// What Ironic's agent needs to know about the rest of the config.
+/// The parts of the config that the unit of Ironic's agent depends on.
 #[derive(Default)]
 pub(crate) struct IronicAgentContext<'a> {
     pub(crate) has_static_network: bool,
-    /// Whether the system that the agent installs gets the live system's network configuration.
+    /// Whether the installed system gets a copy of the live system's network configuration.
     pub(crate) copies_network: bool,
-    /// The host name to use if neither DHCP nor DNS provides one.
+    /// The host name for the case that neither DHCP nor DNS provides one.
     pub(crate) hostname: Option<&'a HostName>,
-    /// The path of a file with environment variables.
+    /// The path of a file with environment variables, if any.
     pub(crate) environment: Option<&'a str>,
     /// The path of a file with registry credentials, if podman does not find them by default.
     pub(crate) credentials: Option<&'a str>,
 }
 
-/// Escapes dollar signs, which begin a reference in OpenStack's config files.
+/// Escapes dollar signs, which start a reference in OpenStack's config files.
 fn escape_dollars(value: &str) -> String {
     value.replace('$', "$$")
 }

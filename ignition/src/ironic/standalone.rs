@@ -1,7 +1,7 @@
-//! Ironic's agent without a discovery service: Metal3 inspects and installs the hosts.
+//! Configs for Ironic's agent without a discovery service. Metal3 inspects and installs the hosts.
 //!
-//! Such a config is usually for one host and contains its name and network. `docs/discovery.md` describes it file by
-//! file and compares it with the configs of Metal3's own image customization controller.
+//! Such a config is usually for one host and contains the host's name and network. `docs/discovery.md` describes the
+//! config file by file and compares it with the configs of Metal3's own image customization controller.
 
 use super::{Ironic, IronicAgentContext};
 use crate::builder::{ConfigBuilder, FileMode};
@@ -20,10 +20,10 @@ use crate::network::IgnitionFiles;
 use crate::report::ConfigReport;
 use crate::spec::Spec;
 
-/// The file with registry credentials for podman, which runs the agent.
+/// The file with registry credentials. Podman uses it to run the agent.
 const CREDENTIALS_PATH: &str = "/etc/authfile.json";
 
-/// The inputs of the config of a host that Ironic manages without a discovery service.
+/// The inputs for the config of a host that Ironic manages without a discovery service.
 ///
 /// # Examples
 ///
@@ -42,25 +42,25 @@ const CREDENTIALS_PATH: &str = "/etc/authfile.json";
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct StandaloneIronic {
-    /// Ironic and the settings of its agent.
+    /// The URLs of Ironic and the settings of its agent.
     pub ironic: Ironic,
-    /// The registry credentials.
+    /// The registry credentials, if the agent's image needs them.
     pub pull_secret: Option<PullSecret>,
-    /// The SSH keys of the user `core`.
+    /// The SSH keys with which users log in as `core`.
     pub ssh_keys: SshKeys,
     /// The proxies that the agent uses.
     pub proxies: Proxies,
-    /// The time servers.
+    /// The time servers of the host.
     pub time_sources: TimeSources,
-    /// Additional certificates to trust.
+    /// Certificates to trust in addition to the system's certificates.
     pub trust_bundle: Option<CertificateBundle>,
     /// The mirrors of container registries.
     pub mirrors: Option<Mirrors>,
-    /// The host name to use if neither DHCP nor DNS provides one.
+    /// The host name for the case that neither DHCP nor DNS provides one.
     pub hostname: Option<HostName>,
     /// The static network: from [`IgnitionFiles::for_one_host`] for one machine, or from
     /// [`HostNetworkFiles`](crate::network::HostNetworkFiles::ignition_files) for an image of several machines. The
-    /// system that Ironic installs gets it too.
+    /// system that Ironic installs gets a copy of it.
     ///
     /// # Examples
     ///
@@ -106,7 +106,7 @@ impl StandaloneIronic {
         }
     }
 
-    /// Composes the config. The result has no warnings, because this config takes no override.
+    /// Composes the config. The result has no warnings, because these inputs contain no override.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl StandaloneIronic {
         }
     }
 
-    /// Adds registry credentials and SSH keys. The system already has the user, which gets no password.
+    /// Adds registry credentials and SSH keys. The system already has the user `core`, who gets no password.
     fn add_credentials(&self, builder: &mut ConfigBuilder) {
         if let Some(secret) = &self.pull_secret {
             builder.replace_file(CREDENTIALS_PATH, FileMode::PRIVATE, secret.reveal());
@@ -187,18 +187,18 @@ impl StandaloneIronic {
         }
     }
 
-    /// Adds the texts that the console shows before and after a login.
+    /// Adds the texts that the console prints before and after a login.
     fn add_banners(&self, builder: &mut ConfigBuilder) {
         builder.replace_file("/etc/issue.d/ipa.issue", FileMode::PUBLIC, include_str!("content/ipa.issue"));
         let text = include_str!("content/ipa.motd").replace("@FACTS@\n", &self.diagnostic_lines());
         builder.replace_file("/etc/motd.d/ipa.motd", FileMode::PUBLIC, text);
     }
 
-    /// Lists the settings that help to diagnose problems. Passwords in URLs are masked.
+    /// Lists settings for the diagnosis of problems. Passwords in URLs are masked.
     fn diagnostic_lines(&self) -> String {
         let list = |urls: &[HttpUrl]| {
-            let shown: Vec<String> = urls.iter().map(|url| masked_url(url.as_str())).collect();
-            (!shown.is_empty()).then(|| shown.join(","))
+            let texts: Vec<String> = urls.iter().map(|url| masked_url(url.as_str())).collect();
+            (!texts.is_empty()).then(|| texts.join(","))
         };
         let network = if self.has_static_network() { "static" } else { "automatic" };
         [

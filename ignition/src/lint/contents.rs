@@ -7,18 +7,18 @@ use crate::report::ConfigRule;
 use crate::resource::{self, GunzipError};
 use crate::validate::{ConfigNode, url};
 
-/// Maximum number of bytes that are decompressed for one config. The contents in an image are a fraction of it.
+/// Maximum number of bytes to decompress for one config. The contents in an image are a fraction of that.
 pub(super) const MAX_DECOMPRESSED_LEN: usize = 64 << 20;
 
 /// The first bytes of every gzip stream.
 const GZIP_MAGIC: [u8; 3] = [0x1F, 0x8B, 8];
 
 impl Linter {
-    /// Checks all contents of a file and returns the kind of secret that they hold.
+    /// Checks all contents of a file. Returns the kind of secret in the contents, if any.
     pub(super) fn lint_contents(&mut self, file: &ConfigNode) -> Option<&'static str> {
         let path = file.text("path").unwrap_or_default();
         let parts = file.nodes("contents").chain(file.nodes("append"));
-        let mut found = None;
+        let mut secret = None;
         for part in parts {
             let Some(bytes) = self.decompressed_contents(&part) else { continue };
             self.lint_hash(&part, &bytes);
@@ -31,12 +31,12 @@ impl Linter {
                     "the contents are gzip, but compression is not \"gzip\"",
                 );
             }
-            found = found.or_else(|| secret_kind(&bytes));
+            secret = secret.or_else(|| secret_kind(&bytes));
         }
-        found
+        secret
     }
 
-    /// Returns the bytes that Ignition would write. Returns `None` if the contents are not inline or cannot be decoded.
+    /// Returns the bytes that Ignition would write, or `None` if the contents are not inline or cannot be decoded.
     fn decompressed_contents(&mut self, part: &ConfigNode) -> Option<Vec<u8>> {
         let source = part.non_empty_text("source").filter(|source| source.starts_with("data:"))?;
         let bytes = url::decode_data_url(source).ok()?;
@@ -73,16 +73,16 @@ impl Linter {
         else {
             return;
         };
-        let found = match function {
+        let actual = match function {
             "sha256" => hex(&Sha256::digest(bytes)),
             "sha512" => hex(&Sha512::digest(bytes)),
             _ => return,
         };
-        if found.len() == expected.len() && !found.eq_ignore_ascii_case(expected) {
+        if actual.len() == expected.len() && !actual.eq_ignore_ascii_case(expected) {
             self.error(
                 verification.at("hash"),
                 ConfigRule::Contents,
-                format!("the contents have the hash {function}-{found}"),
+                format!("the contents have the hash {function}-{actual}"),
             );
         }
     }
@@ -92,7 +92,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns the kind of secret in the contents, if one is recognised.
+/// Returns the kind of secret in the contents, or `None` if no secret is recognised.
 fn secret_kind(bytes: &[u8]) -> Option<&'static str> {
     let text = std::str::from_utf8(bytes).ok()?;
     let is_key =

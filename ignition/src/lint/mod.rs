@@ -1,7 +1,7 @@
 //! Finds settings that Ignition accepts but that are probably mistakes.
 //!
-//! A finding is an error if Ignition would fail later, on the machine: contents that cannot be decompressed or do not
-//! match their hash. All other findings are warnings or information. The rules look at inline contents only.
+//! A finding is an error if Ignition would fail later, on the machine, because contents cannot be decompressed or do
+//! not match their hash. All other findings are warnings or information. The rules check only inline contents.
 
 mod contents;
 mod node;
@@ -16,7 +16,7 @@ use crate::report::{ConfigFinding, ConfigReport, ConfigRule, Severity};
 use crate::schema::{CONFIG, ObjectKind};
 use crate::validate::{ConfigNode, validate};
 
-/// Lints a config. The findings have no lines until [`ConfigReport::locate`] gets the text.
+/// Lints a config. The findings have no line numbers until [`ConfigReport::locate`] adds them.
 ///
 /// # Examples
 ///
@@ -37,8 +37,8 @@ pub fn lint(config: &Config) -> ConfigReport {
     linter.report
 }
 
-/// Parses, validates and lints a text. Returns all findings with their lines. If the text cannot be parsed, the only
-/// finding is that error.
+/// Parses, validates and lints a text. Returns all findings with their line numbers. If the text cannot be parsed, that
+/// error is the only finding.
 ///
 /// # Examples
 ///
@@ -69,7 +69,7 @@ pub fn check(text: &[u8]) -> ConfigReport {
 /// Collects the findings of the rules.
 struct Linter {
     report: ConfigReport,
-    /// Number of bytes of contents that may still be decompressed.
+    /// Number of bytes that may still be decompressed.
     budget: usize,
 }
 
@@ -86,7 +86,7 @@ impl Linter {
         self.report.push(ConfigFinding::lint(Severity::Info, rule, pointer.to_string(), message));
     }
 
-    /// Applies the rules to an object and all objects below it. The schema limits the depth.
+    /// Applies the rules to an object and to all objects inside it. The schema limits the depth.
     fn lint_tree(&mut self, node: &ConfigNode) {
         match node.schema.name {
             ObjectKind::File => self.lint_file(node),
@@ -101,7 +101,7 @@ impl Linter {
         }
     }
 
-    /// Warns about a header without a value. Its only use is to delete a header of a parent config.
+    /// Warns about a header without a value. Its only purpose is to delete a header of a parent config.
     fn lint_header(&mut self, node: &ConfigNode) {
         if !node.has_field("value") {
             self.warning(

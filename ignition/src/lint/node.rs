@@ -4,13 +4,13 @@ use super::Linter;
 use crate::report::ConfigRule;
 use crate::validate::ConfigNode;
 
-/// Octal modes that users write unconverted, although JSON numbers are decimal. No useful mode has one of these numbers
-/// as its decimal form.
+/// Octal modes that users write without converting them to decimal, although JSON numbers are decimal. As decimal
+/// numbers, they are not useful modes.
 const UNCONVERTED_MODES: [i64; 21] =
     [400, 440, 444, 500, 550, 555, 600, 640, 644, 660, 664, 666, 700, 711, 740, 744, 750, 755, 770, 775, 777];
-/// The mode that Ignition uses for a file without one.
+/// The mode that Ignition sets for a file without a mode.
 const DEFAULT_MODE: i64 = 0o644;
-/// Directories of programs.
+/// Directories with programs.
 const PROGRAM_DIRECTORIES: [&str; 6] =
     ["/usr/local/bin/", "/usr/local/sbin/", "/opt/bin/", "/usr/bin/", "/usr/sbin/", "/usr/local/libexec/"];
 /// A directory that only its owner may enter.
@@ -48,12 +48,12 @@ impl Linter {
         }
     }
 
-    /// Returns whether the mode is probably an unconverted octal number.
+    /// Warns about unusual modes. Returns `true` if the mode is probably an unconverted octal number.
     fn lint_mode(&mut self, node: &ConfigNode) -> bool {
         let Some(mode) = node.integer("mode") else { return false };
         let is_misread = UNCONVERTED_MODES.contains(&mode);
-        if is_misread && let Ok(meant) = i64::from_str_radix(&mode.to_string(), 8) {
-            let message = format!("the mode {mode} is octal {mode:o}; octal {mode} is written as {meant}");
+        if is_misread && let Ok(decimal) = i64::from_str_radix(&mode.to_string(), 8) {
+            let message = format!("the mode {mode} is octal {mode:o}; octal {mode} is written as {decimal}");
             self.warning(node.at("mode"), ConfigRule::Mode, message);
         } else if mode & 0o1002 == 0o002 {
             self.warning(

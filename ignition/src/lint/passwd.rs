@@ -1,4 +1,4 @@
-//! Rules for users: keys and passwords with which no user can log in.
+//! Rules for users: keys and passwords that do not allow a login.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -30,7 +30,7 @@ impl Linter {
             _ => {}
         }
         if node.is_set_to("noCreateHome", true) && !node.values("sshAuthorizedKeys").is_empty() {
-            // Ignition writes the keys as the user, who may not create its home directory.
+            // Ignition writes the keys as the user, and the user has no permission to create the home directory.
             self.warning(
                 node.at("sshAuthorizedKeys"),
                 ConfigRule::Account,
@@ -45,17 +45,17 @@ impl Linter {
     }
 }
 
-/// Returns whether a line contains a key type followed by a key of that type. Options may precede them.
+/// Returns `true` if a line contains a key type and then a key of that type. Options may precede them.
 fn is_ssh_key(line: &str) -> bool {
     let parts: Vec<&str> = line.split_whitespace().collect();
     parts.windows(2).any(|pair| {
         let [kind, key] = pair else { return false };
-        let named = BASE64.decode(key).ok().and_then(|key| {
+        let matches_kind = BASE64.decode(key).ok().and_then(|key| {
             let (len, rest) = key.split_first_chunk()?;
             let len = usize::try_from(u32::from_be_bytes(*len)).ok()?;
             Some(rest.get(..len)? == kind.as_bytes())
         });
-        named == Some(true)
+        matches_kind == Some(true)
     })
 }
 
@@ -63,7 +63,7 @@ fn is_ssh_key(line: &str) -> bool {
 mod tests {
     use crate::lint::check;
 
-    /// In this case, Ignition 2.14 calls `usermod --password '*'`.
+    /// Ignition 2.14 runs `usermod --password '*'` in this case.
     #[test]
     fn empty_hash_locks_the_account() {
         let user = r#"{"name": "core", "passwordHash": ""}"#;

@@ -8,11 +8,11 @@ use crate::resource;
 /// Size of the embed area for the compressed config.
 const EMBED_AREA_LEN: usize = 256 << 10;
 
-/// What the archive around a config adds: a header, a file name, the trailer and padding.
+/// Additional bytes of the archive around a config: a header, a file name, the trailer and padding.
 const ARCHIVE_OVERHEAD: usize = 512;
 
 impl Linter {
-    /// Warns if the compressed config is larger than the embed area. Compresses only configs that do not fit
+    /// Warns if the compressed config is larger than the embed area. Compresses a config only if it is too large
     /// uncompressed.
     pub(super) fn lint_size(&mut self, config: &Config) {
         let json = match config.to_json() {

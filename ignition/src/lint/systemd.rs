@@ -1,4 +1,4 @@
-//! Rules for units, such as those that no other unit starts.
+//! Rules for units, for example about units that no other unit starts.
 
 use std::collections::HashSet;
 
@@ -8,10 +8,10 @@ use crate::validate::ConfigNode;
 use crate::validate::systemd::template_name;
 use crate::validate::unit::{UnitFile, parse};
 
-/// Options with which a unit starts others.
+/// Unit options that start other units.
 const START_OPTIONS: [&str; 9] =
     ["Wants", "Requires", "Requisite", "BindsTo", "Upholds", "OnSuccess", "OnFailure", "Also", "Sockets"];
-/// Unit types that start the service of the same name, or the unit that they name.
+/// Unit types that trigger another unit, and the section whose options name that unit.
 const TRIGGER_TYPES: [(&str, &str); 4] =
     [("timer", "Timer"), ("socket", "Socket"), ("path", "Path"), ("automount", "Automount")];
 
@@ -91,8 +91,8 @@ fn add_started_units(name: &str, file: &UnitFile, started: &mut HashSet<String>)
     }
     let Some((stem, kind)) = name.rsplit_once('.') else { return };
     for (_, section) in TRIGGER_TYPES.iter().filter(|(trigger, _)| *trigger == kind) {
-        let named = file.values(section, "Unit").chain(file.values(section, "Service"));
-        started.extend(named.map(str::to_owned));
+        let units = file.values(section, "Unit").chain(file.values(section, "Service"));
+        started.extend(units.map(str::to_owned));
         let other = if kind == "automount" { "mount" } else { "service" };
         started.insert(format!("{stem}.{other}"));
     }

@@ -9,11 +9,11 @@ use crate::spec::Spec;
 
 /// Maximum length of a partition label in bytes.
 const MAX_PARTITION_LABEL_LEN: usize = 36;
-/// The lengths of the parts of a GUID.
+/// The number of digits in each part of a GUID.
 const GUID_PART_LENS: [usize; 5] = [8, 4, 4, 4, 12];
 
 impl Checker {
-    /// Checks the path of a mandatory device.
+    /// Checks the path of a device. The path is mandatory.
     pub(super) fn check_device(&mut self, node: &ConfigNode) {
         if let Some(problem) = path::path_problem(node.text("device").unwrap_or_default()) {
             self.error(node.at("device"), ConfigRule::Path, format!("device: {problem}"));
@@ -28,8 +28,8 @@ impl Checker {
         self.check_partition_overlaps(&partitions);
     }
 
-    /// Requires numbers if any partition has `shouldExist: false`. Otherwise a partition without a number takes the
-    /// next free one, which would be ambiguous.
+    /// Requires partition numbers if any partition has `shouldExist: false`. Otherwise a partition without a number
+    /// gets the next free number, which would be ambiguous.
     fn check_partition_numbers(&mut self, disk: &ConfigNode, partitions: &[ConfigNode]) {
         let is_removed = partitions.iter().any(|partition| partition.is_set_to("shouldExist", false));
         if is_removed && partitions.iter().any(|partition| !partition.has_field("number")) {
@@ -51,7 +51,7 @@ impl Checker {
         }
     }
 
-    /// Rejects overlapping partitions, as far as their start and size are known.
+    /// Rejects overlapping partitions. Partitions without a known start and size are not checked.
     fn check_partition_overlaps(&mut self, partitions: &[ConfigNode]) {
         let mut places: Vec<(i64, i64, JsonPointer)> = partitions.iter().filter_map(mib_range).collect();
         places.sort_by_key(|(start, end, _)| (*start, *end));
@@ -157,7 +157,7 @@ impl Checker {
         }
     }
 
-    /// Requires a format if any field needs a file system.
+    /// Requires a format if another field needs a file system.
     fn check_unformatted(&mut self, node: &ConfigNode) {
         let fields = ["path", "label", "uuid", "options", "mountOptions"];
         let asks = fields.iter().any(|field| node.has_field(field) && node.text(field) != Some(""))
@@ -171,12 +171,12 @@ impl Checker {
     }
 }
 
-/// Returns whether a text is a GUID of the form 8-4-4-4-12.
+/// Returns `true` if a text is a GUID in the form 8-4-4-4-12.
 pub(crate) fn is_guid(text: &str) -> bool {
     let is_hex = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
     text.split('-').map(str::len).eq(GUID_PART_LENS) && text.split('-').all(is_hex)
 }
-/// Returns the first and last MiB of a partition with a known start and size, and its pointer.
+/// Returns the first and last MiB of a partition and its pointer, or `None` if the start or the size is not known.
 fn mib_range<'a>(partition: &ConfigNode<'a>) -> Option<(i64, i64, JsonPointer<'a>)> {
     let start = partition.integer("startMiB").filter(|start| *start != 0)?;
     let size = partition.integer("sizeMiB")?;

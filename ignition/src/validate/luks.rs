@@ -90,7 +90,7 @@ impl Checker {
     }
 }
 
-/// Returns whether a custom Clevis configuration has any setting.
+/// Returns `true` if a custom Clevis configuration has any setting.
 fn has_settings(custom: &ConfigNode) -> bool {
     custom.non_empty_text("pin").is_some()
         || custom.non_empty_text("config").is_some()

@@ -1,9 +1,10 @@
-//! Ignition's own rules: Ignition accepts a config that passes, and a machine with one that fails does not boot.
+//! Checks configs against Ignition's own rules. Ignition accepts a valid config. With an invalid config, the machine
+//! does not boot.
 //!
-//! The rules are those of the newest Ignition, as they apply to the spec version of the config. For example, Ignition
-//! since 2.15 rejects a file below `/etc/systemd/system` that a unit writes as well, and so does this module.
+//! The rules are the rules of the newest Ignition, applied to the spec version of the config. For example, Ignition
+//! since 2.15 rejects a file below `/etc/systemd/system` that a unit also writes, and so does this module.
 //!
-//! Nothing is downloaded: a config that merges others at boot may still become invalid then.
+//! The module downloads nothing. A config that merges other configs at boot may become invalid by the merge.
 
 mod disk;
 mod luks;
@@ -29,7 +30,8 @@ use crate::report::{ConfigFinding, ConfigReport, ConfigRule, Severity};
 use crate::schema::{CONFIG, EntryKey, FieldType, ObjectKind};
 use crate::spec::Spec;
 
-/// Checks a config against Ignition's rules. The findings have no lines until [`ConfigReport::locate`] gets the text.
+/// Checks a config against Ignition's rules. The findings have no line numbers until [`ConfigReport::locate`] adds
+/// them.
 ///
 /// # Examples
 ///
@@ -64,7 +66,7 @@ impl Checker {
         self.report.push(ConfigFinding::new(Severity::Warning, rule, pointer.to_string(), message));
     }
 
-    /// Applies the rules to an object and all objects below it. The schema limits the depth.
+    /// Applies the rules to an object and to all objects inside it. The schema limits the depth.
     fn check_tree(&mut self, node: &ConfigNode) {
         self.check_object(node);
         self.check_duplicates(node);
@@ -103,23 +105,23 @@ impl Checker {
 
     /// Finds list entries with the same key, in one list or in two lists that share their keys.
     fn check_duplicates(&mut self, node: &ConfigNode) {
-        let mut seen: HashMap<&str, HashSet<Cow<str>>> = HashMap::new();
+        let mut keys: HashMap<&str, HashSet<Cow<str>>> = HashMap::new();
         for field in node.schema.fields {
             let FieldType::List(_, key) = field.kind else { continue };
             if matches!(key, EntryKey::None) {
                 continue;
             }
-            let seen = seen.entry(field.group.unwrap_or(field.name)).or_default();
+            let keys = keys.entry(field.group.unwrap_or(field.name)).or_default();
             for (index, item) in node.values(field.name).iter().enumerate() {
                 let key = entry_key(key, item);
-                if seen.contains(&key) {
+                if keys.contains(&key) {
                     self.error(
                         JsonPointer::FieldEntry(&node.pointer, field.name, index),
                         ConfigRule::Duplicate,
                         format!("duplicate entry {key:?}"),
                     );
                 } else {
-                    seen.insert(key);
+                    keys.insert(key);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! An object of a config with its JSON pointer.
+//! Typed access to the fields of an object in a config, for rules.
 
 use std::slice;
 
@@ -6,7 +6,7 @@ use crate::json::{Json, Object};
 use crate::json_pointer::JsonPointer;
 use crate::schema::{EntryType, FieldSchema, FieldType, ObjectSchema};
 
-/// An object of a config with its schema and its JSON pointer.
+/// An object in a config, with its schema and its JSON pointer.
 #[derive(Clone, Debug)]
 pub(crate) struct ConfigNode<'a> {
     pub(crate) schema: &'static ObjectSchema,
@@ -19,7 +19,7 @@ impl<'a> ConfigNode<'a> {
         Self { schema, pointer: JsonPointer::Root, object }
     }
 
-    /// Returns the pointer of a field.
+    /// Returns the JSON pointer of a field.
     pub(crate) fn at<'n>(&'n self, field: &'n str) -> JsonPointer<'n> {
         JsonPointer::Field(&self.pointer, field)
     }
@@ -37,7 +37,7 @@ impl<'a> ConfigNode<'a> {
         self.get(field)?.as_text()
     }
 
-    /// Returns a text that is not empty.
+    /// Returns a text field, or `None` if the text is empty or absent.
     pub(crate) fn non_empty_text(&self, field: &str) -> Option<&'a str> {
         self.text(field).filter(|text| !text.is_empty())
     }
@@ -50,26 +50,26 @@ impl<'a> ConfigNode<'a> {
         self.get(field).and_then(Json::as_boolean) == Some(value)
     }
 
-    /// Returns the entries of a list.
+    /// Returns the entries of a list. An absent list has no entries.
     pub(crate) fn values(&self, field: &str) -> &'a [Json] {
         self.get(field).and_then(Json::as_list).unwrap_or_default()
     }
 
-    /// Returns the entries of a list, each with its pointer.
+    /// Returns the entries of a list, each with its JSON pointer.
     pub(crate) fn items<'n>(&'n self, field: &'n str) -> impl Iterator<Item = (JsonPointer<'n>, &'a Json)> {
         let pointer = move |index| JsonPointer::FieldEntry(&self.pointer, field, index);
         self.values(field).iter().enumerate().map(move |(index, item)| (pointer(index), item))
     }
 
-    /// Returns the texts of a list, each with its pointer.
+    /// Returns the texts in a list, each with its JSON pointer.
     pub(crate) fn texts<'n>(&'n self, field: &'n str) -> impl Iterator<Item = (JsonPointer<'n>, &'a str)> {
         self.items(field).filter_map(|(pointer, item)| Some((pointer, item.as_text()?)))
     }
 
-    /// Returns the objects of a field: the entries of a list, or the single object.
+    /// Returns the objects in a field: the entries of a list, or a single object.
     pub(crate) fn nodes<'n>(&'n self, field: &str) -> impl Iterator<Item = ConfigNode<'n>> {
-        let found = self.schema.field(field).zip(self.get(field));
-        found.into_iter().flat_map(|(field, value)| self.nodes_in(field, value))
+        let present = self.schema.field(field).zip(self.get(field));
+        present.into_iter().flat_map(|(field, value)| self.nodes_in(field, value))
     }
 
     fn nodes_in<'n>(
@@ -93,14 +93,14 @@ impl<'a> ConfigNode<'a> {
         })
     }
 
-    /// Returns the object of a field.
+    /// Returns the object in a field.
     pub(crate) fn child<'n>(&'n self, field: &str) -> Option<ConfigNode<'n>> {
         self.nodes(field).next()
     }
 
-    /// Returns all objects one level below.
+    /// Returns all objects that are fields or list entries of this object.
     pub(crate) fn children(&self) -> impl Iterator<Item = ConfigNode<'_>> {
-        let known = self.object.iter().filter_map(|(name, value)| Some((self.schema.field(name)?, value)));
-        known.flat_map(|(field, value)| self.nodes_in(field, value))
+        let fields = self.object.iter().filter_map(|(name, value)| Some((self.schema.field(name)?, value)));
+        fields.flat_map(|(field, value)| self.nodes_in(field, value))
     }
 }

@@ -1,6 +1,6 @@
-//! Paths of files and devices.
+//! Checks and joins paths of files and devices.
 
-/// Returns why Ignition rejects a path.
+/// Returns the reason why Ignition rejects a path, or `None` if the path is valid.
 pub(super) fn path_problem(path: &str) -> Option<String> {
     if path.is_empty() {
         return Some("the path is empty".to_owned());
@@ -13,7 +13,7 @@ pub(super) fn path_problem(path: &str) -> Option<String> {
     (!all_clean).then(|| format!("the path {path:?} has \"//\", \".\", \"..\" or \"/\" at its end"))
 }
 
-/// Joins a path and a relative one, and resolves `.` and `..`.
+/// Joins a path and a relative path, and resolves `.` and `..`.
 pub(super) fn join(base: &str, path: &str) -> String {
     let parts = if path.starts_with('/') { path.to_owned() } else { format!("{base}/{path}") };
     let mut clean: Vec<&str> = Vec::new();
@@ -29,7 +29,7 @@ pub(super) fn join(base: &str, path: &str) -> String {
     format!("/{}", clean.join("/"))
 }
 
-/// Returns the directories above an absolute path, without the root.
+/// Returns the parent directories of an absolute path, without the root directory.
 pub(super) fn parent_directories(path: &str) -> impl Iterator<Item = &str> {
     path.rmatch_indices('/').filter_map(|(at, _)| path.get(..at)).filter(|parent| !parent.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Rules for external contents and for the proxies to download them.
+//! Rules for external contents and for the proxies that Ignition uses to download them.
 
 use super::url::{self, Scheme};
 use super::{Checker, ConfigNode};
@@ -6,7 +6,7 @@ use crate::report::ConfigRule;
 use crate::spec::Spec;
 
 impl Checker {
-    /// Requires a source for configs to merge and for certificate authorities.
+    /// Requires a source in the references of a list: configs to merge, or certificate authorities.
     pub(super) fn check_references(&mut self, node: &ConfigNode, list: &str) {
         for reference in node.nodes(list) {
             if reference.non_empty_text("source").is_none() {
@@ -76,7 +76,7 @@ impl Checker {
     }
 }
 
-/// Checks only the form of a hash: the name of the function and the number of digits.
+/// Checks only the form of a hash: the name of the hash function and the number of digits.
 fn hash_problem(hash: &str, spec: Spec) -> Option<String> {
     let Some((function, sum)) = hash.split_once('-') else {
         return Some(format!("the hash {hash:?} does not look like sha512-<digits>"));

@@ -11,7 +11,7 @@ use crate::translate::SPECIAL_BITS;
 const MAX_MODE: i64 = 0o7777;
 
 impl Checker {
-    /// Applies the rules between entries of different lists.
+    /// Applies the rules that concern entries of different lists.
     pub(super) fn check_storage(&mut self, node: &ConfigNode) {
         let paths = |list| node.nodes(list).filter_map(|it| it.text("path"));
         let links: HashSet<&str> = paths("links").collect();
@@ -103,39 +103,35 @@ impl Checker {
 
     pub(super) fn check_link(&mut self, node: &ConfigNode) {
         self.check_path(node);
-        // Older versions read an absent target as an empty one and do not check it.
+        // In older versions, an absent target is the same as an empty target and is not checked.
         if self.spec >= Spec::V3_3 && node.non_empty_text("target").is_none() {
             self.error(node.at("target"), ConfigRule::MissingValue, "a link needs a target");
         }
         if node.is_set_to("hard", true) {
             for owner in ["user", "group"].into_iter().filter_map(|field| node.child(field)) {
-                self.warning(
-                    owner.pointer,
-                    ConfigRule::NoEffect,
-                    "the owner of a hard link is that of its target",
-                );
+                self.warning(owner.pointer, ConfigRule::NoEffect, "a hard link has the owner of its target");
             }
         }
     }
 
-    /// Rejects a unit and a file with the same path, which would overwrite each other.
+    /// Rejects a unit and a file with the same path, because one would overwrite the other.
     pub(super) fn check_config(&mut self, node: &ConfigNode) {
         let (Some(storage), Some(systemd)) = (node.child("storage"), node.child("systemd")) else { return };
-        let mut written: HashMap<String, &str> = HashMap::new();
+        let mut paths: HashMap<String, &str> = HashMap::new();
         for unit in systemd.nodes("units") {
             let name = unit.text("name").unwrap_or_default();
             if unit.non_empty_text("contents").is_some() {
-                written.insert(format!("/etc/systemd/system/{name}"), "unit");
+                paths.insert(format!("/etc/systemd/system/{name}"), "unit");
             }
             for dropin in unit.nodes("dropins") {
                 if let (Some(file), Some(_)) = (dropin.text("name"), dropin.non_empty_text("contents")) {
-                    written.insert(format!("/etc/systemd/system/{name}.d/{file}"), "drop-in");
+                    paths.insert(format!("/etc/systemd/system/{name}.d/{file}"), "drop-in");
                 }
             }
         }
         for entry in ["directories", "files", "links"].into_iter().flat_map(|list| storage.nodes(list)) {
             let path = entry.text("path").unwrap_or_default();
-            if let Some(what) = written.get(path) {
+            if let Some(what) = paths.get(path) {
                 self.error(
                     entry.at("path"),
                     ConfigRule::Duplicate,

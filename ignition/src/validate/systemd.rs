@@ -79,7 +79,7 @@ impl Checker {
     }
 }
 
-/// Returns the template of an instance: `a@.service` for `a@b.service`.
+/// Returns the name of the template of an instance: `a@.service` for `a@b.service`.
 pub(crate) fn template_name(name: &str) -> Option<String> {
     let (prefix, instance) = name.split_once('@')?;
     let (instance, extension) = instance.rsplit_once('.')?;

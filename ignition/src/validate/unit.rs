@@ -1,9 +1,9 @@
-//! The syntax of unit files, as Ignition checks it.
+//! Parses unit files with the same syntax checks as Ignition.
 
-/// Maximum length in bytes of a line in a unit file.
+/// Maximum length of a line in a unit file, in bytes.
 const MAX_LINE_LEN: usize = 2047;
 
-/// Why a text is not a valid unit file.
+/// The reason why a text is not a valid unit file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum UnitError {
     #[error("line {line} of the unit is too long: {len} bytes (limit {MAX_LINE_LEN})")]
@@ -23,12 +23,12 @@ pub(crate) struct UnitFile {
 }
 
 impl UnitFile {
-    /// Returns whether a section has options. An empty section counts as absent.
+    /// Returns `true` if a section has options. An empty section counts as absent.
     pub(crate) fn has_section(&self, name: &str) -> bool {
         self.sections.iter().any(|(section, options)| section == name && !options.is_empty())
     }
 
-    /// Returns the values of an option in all sections with a name.
+    /// Returns the values of an option in all sections with a given name.
     pub(crate) fn values(&self, section: &str, name: &str) -> impl Iterator<Item = &str> {
         let options =
             self.sections.iter().filter(move |(it, _)| it == section).flat_map(|(_, options)| options);
@@ -87,7 +87,7 @@ impl<'a> UnitFileReader<'a> {
         line
     }
 
-    /// Returns the line number of an offset. Only errors need it.
+    /// Returns the line number of an offset. Only errors contain line numbers.
     fn line_number(&self, at: usize) -> usize {
         self.text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
     }

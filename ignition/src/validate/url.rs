@@ -1,4 +1,4 @@
-//! URLs of sources, including the contents of `data:` URLs.
+//! Checks the URLs of sources and decodes the contents of `data:` URLs.
 //!
 //! ```text
 //! data:[type/subtype](;attribute=value)*[;base64],data
@@ -15,7 +15,7 @@ use crate::spec::Spec;
 
 /// Characters that the data of a `data:` URL may contain if it is not base64.
 static DATA_CHARACTERS: ByteSet = ByteSet::graphic_except(b"`<>#\"{}|\\^[]");
-/// Characters of the names and values in the header of a `data:` URL.
+/// Characters that names and values in the header of a `data:` URL may contain.
 static TOKEN_CHARACTERS: ByteSet = ByteSet::graphic_except(b"()<>@,;:\\\"/[]?=");
 
 /// The scheme of a source.
@@ -31,7 +31,7 @@ pub(crate) enum Scheme {
     Data,
 }
 
-/// Why Ignition rejects the URL of a source.
+/// The reason why Ignition rejects the URL of a source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum UrlError {
     #[error("the URL has a control character or a line break at byte {at}")]
@@ -44,7 +44,7 @@ pub(crate) enum UrlError {
     Percent,
     #[error("the port {found:?} is not a number")]
     Port { found: String },
-    #[error("the ARN is not that of an S3 object, arn:<partition>:s3:<region>:<account>:<object>")]
+    #[error("the ARN does not name an S3 object, arn:<partition>:s3:<region>:<account>:<object>")]
     Arn,
     #[error("a data URL begins with \"data:\" in lower case")]
     Prefix,
@@ -60,10 +60,10 @@ pub(crate) enum UrlError {
     Base64(base64::DecodeError),
 }
 
-/// Checks a source as Ignition does when it reads a config.
+/// Checks a source with the rules that Ignition applies when it reads a config.
 pub(crate) fn check_source(source: &str, spec: Spec) -> Result<Scheme, UrlError> {
-    let found = parse_scheme(source, spec)?;
-    let since = match found {
+    let scheme = parse_scheme(source, spec)?;
+    let since = match scheme {
         Scheme::Gs => Spec::V3_2,
         Scheme::Arn => Spec::V3_4,
         _ => Spec::OLDEST,
@@ -74,14 +74,14 @@ pub(crate) fn check_source(source: &str, spec: Spec) -> Result<Scheme, UrlError>
             spec,
         });
     }
-    match found {
-        Scheme::Data => DataUrl::parse(source)?.check_encoding().map(|()| found),
-        Scheme::Arn => check_arn(source).map(|()| found),
-        _ => Ok(found),
+    match scheme {
+        Scheme::Data => DataUrl::parse(source)?.check_encoding().map(|()| scheme),
+        Scheme::Arn => check_arn(source).map(|()| scheme),
+        _ => Ok(scheme),
     }
 }
 
-/// Returns the scheme of a well-formed URL. The error for an unknown scheme names the spec version.
+/// Returns the scheme of a well-formed URL. The error for an unknown scheme contains the spec version.
 pub(crate) fn parse_scheme(url: &str, spec: Spec) -> Result<Scheme, UrlError> {
     if let Some(at) = url.bytes().position(|byte| byte.is_ascii_control()) {
         return Err(UrlError::Control { at });
@@ -117,10 +117,10 @@ pub(crate) fn parse_scheme(url: &str, spec: Spec) -> Result<Scheme, UrlError> {
     Ok(scheme)
 }
 
-/// Characters besides letters and digits that user and host names may contain unescaped.
+/// Characters other than letters and digits that user and host names may contain unescaped.
 const UNRESERVED: &str = "-._~!$&'()*+,;=";
 
-/// Checks a user, password, host and port. All but the host are optional, and the host may be empty.
+/// Checks a user, password, host and port. All parts except the host are optional, and the host may be empty.
 fn check_authority(authority: &str) -> Result<(), UrlError> {
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
     let is_outside = |more: &'static str| {
@@ -130,8 +130,8 @@ fn check_authority(authority: &str) -> Result<(), UrlError> {
         .chars()
         .find(is_outside(":%@"))
         .or_else(|| host.chars().filter(char::is_ascii).find(is_outside(":[]<>\"%")));
-    if let Some(found) = bad {
-        return Err(UrlError::Character { found });
+    if let Some(character) = bad {
+        return Err(UrlError::Character { found: character });
     }
     check_escapes(user)?;
     if percent_decode(host)?.is_ascii() && host.contains('%') {
@@ -180,7 +180,7 @@ impl<'a> DataUrl<'a> {
         }
         match DATA_CHARACTERS.first_outside(data) {
             None => Ok(Self::Text(data)),
-            Some(found) => Err(UrlError::Character { found }),
+            Some(character) => Err(UrlError::Character { found: character }),
         }
     }
 
@@ -212,7 +212,7 @@ fn is_base64_header(header: &str) -> Result<bool, UrlError> {
         parameters.pop();
     }
     match parameters.into_iter().find(|parameter| !is_parameter(parameter)) {
-        Some(found) => Err(UrlError::Parameter { found: found.to_owned() }),
+        Some(parameter) => Err(UrlError::Parameter { found: parameter.to_owned() }),
         None => Ok(is_base64),
     }
 }
@@ -236,7 +236,7 @@ fn is_media_type(media: &str) -> bool {
     })
 }
 
-/// Checks that two hexadecimal digits follow each `%`.
+/// Checks that each `%` is followed by two hexadecimal digits.
 fn check_escapes(text: &str) -> Result<(), UrlError> {
     let is_escape = |after: &str| {
         after.as_bytes().first_chunk::<2>().is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
@@ -244,7 +244,7 @@ fn check_escapes(text: &str) -> Result<(), UrlError> {
     if text.split('%').skip(1).all(is_escape) { Ok(()) } else { Err(UrlError::Percent) }
 }
 
-/// Returns the bytes of a text with its escapes decoded.
+/// Returns the bytes of a text after decoding its escapes.
 fn percent_decode(text: &str) -> Result<Cow<'_, [u8]>, UrlError> {
     check_escapes(text)?;
     Ok(percent_decode_str(text).into())
