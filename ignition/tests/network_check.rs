@@ -270,7 +270,7 @@ fn vlan_ids_and_mtus_are_checked() {
     );
     assert_eq!(
         vlan("7", "  mtu: 9001\n"),
-        "12: interfaces[1].mtu: error: an MTU of 9001 exceeds that of the base interface 9000\n"
+        "12: interfaces[1].mtu: error: an MTU of 9001 exceeds the MTU of the base interface 9000\n"
     );
     let mtu = |mtu: &str, more: &str| {
         unmapped(&format!("interfaces:\n- {{name: eth0, type: ethernet, state: up, mtu: {mtu}{more}}}\n"))

@@ -1,4 +1,4 @@
-//! A cache of the generated files of hosts, with bounded memory.
+//! A cache of the generated network files of hosts, with bounded memory.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,13 +9,13 @@ use super::files::GeneratedHostFiles;
 use super::host::HostDigest;
 use super::version::NetworkGeneration;
 
-/// Approximate number of bytes that a host takes besides the contents of its files.
+/// Approximate memory of an entry in bytes, in addition to the contents of its files.
 const ENTRY_OVERHEAD: usize = 256;
 
-/// A cache of the files of hosts. The key is a digest of a host's document and MAC address map.
+/// A cache of the generated files of hosts. The key is a digest of a host's document and MAC address map.
 ///
-/// With it, adding a host to a set takes only the work for that host. Threads and sets may share a cache. A full cache
-/// drops the least recently used hosts.
+/// With a cache, adding a host to a set of hosts takes only the time for that host. Several threads and sets may share
+/// a cache. A full cache drops the least recently used hosts.
 pub struct KeyfileCache {
     max_len: usize,
     state: Mutex<CacheState>,
@@ -24,7 +24,7 @@ pub struct KeyfileCache {
 struct CacheState {
     entries: LruCache<CacheKey, CacheEntry>,
     len: usize,
-    /// The number of sets that were looked up.
+    /// Number of lookups of sets so far.
     clock: u64,
 }
 
@@ -37,7 +37,7 @@ struct CacheEntry {
 }
 
 impl KeyfileCache {
-    /// Creates a cache of about `max_len` bytes. A host with two interfaces takes about 2 KiB.
+    /// Creates a cache that uses about `max_len` bytes. A host with two interfaces takes about 2 KiB.
     #[must_use]
     pub fn new(max_len: usize) -> Self {
         Self { max_len, state: Mutex::new(CacheState { entries: LruCache::unbounded(), len: 0, clock: 0 }) }
@@ -48,7 +48,7 @@ impl KeyfileCache {
         self.lock().entries.len()
     }
 
-    /// Returns the files of a set of hosts, with `None` for hosts that are not in the cache.
+    /// Returns the files of a set of hosts. The result is `None` for each host that is not in the cache.
     pub(super) fn get(&self, keys: impl Iterator<Item = CacheKey>) -> Vec<Option<Arc<GeneratedHostFiles>>> {
         let mut state = self.lock();
         state.clock = state.clock.saturating_add(1);
@@ -74,15 +74,15 @@ impl KeyfileCache {
         }
     }
 
-    /// Ignores poisoning: no change to the state can panic halfway.
+    /// Ignores a poisoned lock, because no change of the state can panic halfway.
     fn lock(&self) -> MutexGuard<'_, CacheState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl CacheState {
-    /// Drops the least recently used entries until at most `max_len` bytes are left. Entries of the current set stay,
-    /// because a set would otherwise evict itself.
+    /// Drops the least recently used entries until at most `max_len` bytes are left. Entries of the current set are
+    /// kept, because otherwise a large set would evict its own entries.
     fn evict(&mut self, max_len: usize) {
         while self.len > max_len && self.entries.peek_lru().is_some_and(|(_, it)| it.used < self.clock) {
             let len = self.entries.pop_lru().map_or(0, |(_, entry)| entry.len);
@@ -92,7 +92,7 @@ impl CacheState {
 }
 
 impl Default for KeyfileCache {
-    /// Creates a cache of 64 MiB, enough for about 30,000 hosts.
+    /// Creates a cache of 64 MiB, which is enough for about 30,000 hosts.
     fn default() -> Self {
         Self::new(64 << 20)
     }
@@ -133,8 +133,8 @@ mod tests {
         }
         assert!(has_host(&cache, 0));
         insert_host(&cache, 4);
-        let known: Vec<usize> = (0..5).filter(|number| has_host(&cache, *number)).collect();
-        assert_eq!(known, [0, 3, 4]);
+        let hosts: Vec<usize> = (0..5).filter(|number| has_host(&cache, *number)).collect();
+        assert_eq!(hosts, [0, 3, 4]);
         assert_eq!(cache.lock().len, 3 * ENTRY_OVERHEAD);
     }
 

@@ -1,12 +1,12 @@
-//! A flag that stops long work that no caller waits for any more.
+//! Cancels long work if no caller waits for it any more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that stops work on many hosts. Clones share the flag.
+/// A flag that cancels work on many hosts. Clones share the flag.
 ///
-/// The work checks the flag before each host, so at most one host per processor is still processed after
-/// [`cancel`](Self::cancel).
+/// The work checks the flag before each host, so after [`cancel`](Self::cancel), at most one host per CPU is still
+/// processed.
 ///
 /// # Examples
 ///
@@ -34,7 +34,7 @@ impl Cancel {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the flag is set.
+    /// Returns `true` if the flag is set.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)

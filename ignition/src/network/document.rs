@@ -1,4 +1,4 @@
-//! The nmstate document of one host, parsed once.
+//! The nmstate document of one host, which is parsed only once.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -11,15 +11,15 @@ use serde_json::{Map, Value};
 use super::generate::check_document_len;
 use super::{NetworkError, panics, yaml};
 
-/// A parsed document. nmstate gets the values as JSON and never parses YAML itself.
+/// A parsed document. This crate parses the YAML and passes the values to nmstate as JSON.
 pub(super) struct NetworkDocument<'a> {
     text: &'a str,
     root: Value,
 }
 
 impl<'a> NetworkDocument<'a> {
-    /// Parses a document, YAML or JSON. Documents pasted from web pages may be indented with no-break spaces. If
-    /// nmstate does not accept such a document unchanged, it is parsed again with spaces.
+    /// Parses a document in YAML or JSON. Documents copied from web pages may be indented with no-break spaces. If
+    /// nmstate rejects such a document, it is parsed again with spaces instead.
     pub(super) fn parse(text: &'a str) -> Result<Self, NetworkError> {
         const NO_BREAK_SPACE: char = '\u{a0}';
         check_document_len(text.len())?;
@@ -35,11 +35,11 @@ impl<'a> NetworkDocument<'a> {
         &self.root
     }
 
-    /// Returns the document as nmstate parses it.
+    /// Returns the document as an nmstate state.
     ///
     /// # Errors
     ///
-    /// Returns an error that names the first part that nmstate rejects on its own.
+    /// Returns an error that names the first part that nmstate rejects even without the other parts.
     pub(super) fn state(&self) -> Result<NetworkState, NetworkError> {
         let read = panics::catch_panic(|| parse_state(&self.root))
             .map_err(|message| NetworkError::Panic { message })?;
@@ -49,25 +49,26 @@ impl<'a> NetworkDocument<'a> {
         })
     }
 
-    /// Returns the line of a value.
+    /// Returns the line of the value at a path, if known.
     pub(super) fn line(&self, path: &str) -> Option<usize> {
         yaml::LineIndex::read(self.text).find(path)
     }
 
-    /// Returns a state for each interface with its path. The state contains that interface and all interfaces that it
-    /// refers to, directly or indirectly. Interfaces with fewer references come first, so that each comes after those
-    /// it refers to. Returns nothing if all states together could exceed `max_len` bytes.
+    /// Returns a state for each interface, with the path of the interface. The state contains that interface and all
+    /// interfaces that it refers to, directly or indirectly. Interfaces are in ascending order of the number of their
+    /// references, so an interface comes after the interfaces that it refers to. Returns nothing if the total length of
+    /// all states could exceed `max_len` bytes.
     pub(super) fn interface_states(&self, max_len: usize) -> impl Iterator<Item = (String, NetworkState)> {
         let interfaces = yaml::list_at(&self.root, &["interfaces"]);
         let is_small = self.text.len().saturating_mul(interfaces.len()) <= max_len;
         let interfaces = if is_small { interfaces } else { &[] };
-        let known: HashMap<Cow<str>, usize> = interfaces
+        let index_by_name: HashMap<Cow<str>, usize> = interfaces
             .iter()
             .enumerate()
             .filter_map(|(at, it)| Some((yaml::text_at(it, "name")?, at)))
             .collect();
         let mut parts: Vec<(usize, BTreeSet<usize>)> = (0..interfaces.len())
-            .map(|at| (at, with_referenced_interfaces(at, interfaces, &known)))
+            .map(|at| (at, with_referenced_interfaces(at, interfaces, &index_by_name)))
             .collect();
         parts.sort_by_key(|(_, part)| part.len());
         parts.into_iter().filter_map(|(at, part)| {
@@ -78,33 +79,38 @@ impl<'a> NetworkDocument<'a> {
 }
 
 /// Returns the indices of an interface and of all interfaces that it refers to, directly or indirectly. Every value
-/// that equals a name counts as a reference.
+/// equal to the name of an interface counts as a reference.
 fn with_referenced_interfaces(
     at: usize,
     interfaces: &[Value],
-    known: &HashMap<Cow<str>, usize>,
+    index_by_name: &HashMap<Cow<str>, usize>,
 ) -> BTreeSet<usize> {
-    let mut found = BTreeSet::new();
+    let mut members = BTreeSet::new();
     let mut pending = vec![at];
     while let Some(next) = pending.pop() {
-        if found.insert(next) {
-            interfaces.get(next).into_iter().for_each(|it| collect_references(it, known, &mut pending));
+        if members.insert(next) {
+            interfaces
+                .get(next)
+                .into_iter()
+                .for_each(|it| collect_references(it, index_by_name, &mut pending));
         }
     }
-    found
+    members
 }
 
-/// Collects the interfaces that another interface refers to by name, at any depth. The parser limits the depth.
-fn collect_references(value: &Value, known: &HashMap<Cow<str>, usize>, found: &mut Vec<usize>) {
+/// Collects the interfaces whose names are in a value, at any depth. The parser limits the depth.
+fn collect_references(value: &Value, index_by_name: &HashMap<Cow<str>, usize>, indices: &mut Vec<usize>) {
     match value {
-        Value::Array(items) => items.iter().for_each(|item| collect_references(item, known, found)),
-        Value::Object(fields) => fields.values().for_each(|value| collect_references(value, known, found)),
-        other => found.extend(yaml::scalar_text(other).and_then(|text| known.get(&*text).copied())),
+        Value::Array(items) => items.iter().for_each(|item| collect_references(item, index_by_name, indices)),
+        Value::Object(fields) => {
+            fields.values().for_each(|value| collect_references(value, index_by_name, indices))
+        }
+        other => indices.extend(yaml::scalar_text(other).and_then(|text| index_by_name.get(&*text).copied())),
     }
 }
 
-/// Parses a state without its empty sections, as `nmstatectl` does for YAML. In JSON, nmstate rejects `null` for most
-/// sections.
+/// Parses a state without its empty sections, like `nmstatectl` does for YAML. In JSON, nmstate rejects `null` as the
+/// value of almost every section.
 fn parse_state(root: &Value) -> Result<NetworkState, serde_json::Error> {
     match root {
         Value::Null => Ok(NetworkState::new()),
@@ -118,8 +124,8 @@ fn parse_state(root: &Value) -> Result<NetworkState, serde_json::Error> {
     }
 }
 
-/// Returns the path and the error of the first part that nmstate rejects on its own: an entry of a section's list, else
-/// a section.
+/// Returns the path and the error of the first part that nmstate rejects even without the other parts. A part is an
+/// entry of a section's list or, if no such entry is at fault, a section.
 fn first_rejected_part(root: &Value) -> Option<(String, serde_json::Error)> {
     root.as_object()?.iter().find_map(|(name, section)| {
         let source = section_error(name, section.clone())?;
@@ -149,10 +155,11 @@ mod tests {
 
     use super::*;
 
-    /// Every type of scalar and collection, and the rest of YAML's syntax.
+    /// A document with every type of scalar and collection, and the rest of YAML's syntax.
     const SYNTAX: &str = include_str!("../../../fuzz/src/network/syntax.yaml");
 
-    /// Compares a document with the result of nmstate's own YAML parser, if both accept it.
+    /// Returns `true` if both this crate and nmstate's own YAML parser accept a document. Panics if their results
+    /// differ.
     fn agrees_with_nmstate(text: &str) -> bool {
         let peer = panics::catch_panic(|| NetworkState::new_from_yaml(text));
         let own = NetworkDocument::parse(text).and_then(|document| document.state());

@@ -1,4 +1,4 @@
-//! The errors of network documents and sets of hosts.
+//! The error types of network documents and of sets of hosts.
 
 use nmstate::NmstateError;
 
@@ -6,14 +6,14 @@ use super::generate::{BACKEND_KEY, MAX_DOCUMENT_LEN};
 use super::yaml::YamlError;
 use crate::visible::visible;
 
-/// Why no keyfiles can be generated from a document.
+/// The reason why no keyfiles can be generated from a document.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkError {
     /// The document is longer than 512 KiB.
     #[error("the nmstate document has {len} bytes; at most {MAX_DOCUMENT_LEN} are accepted")]
     TooLarge {
-        /// Length of the document.
+        /// Length of the document in bytes.
         len: usize,
     },
     /// The document is not UTF-8 text.
@@ -25,32 +25,32 @@ pub enum NetworkError {
     /// The policy could not be written as YAML.
     #[error("writing the nmstate policy")]
     WritePolicy(#[source] serde_yaml_ng::Error),
-    /// The document is not a network state.
+    /// nmstate does not accept the document as a network state.
     #[error("parsing nmstate{}", position(path, *line))]
     Parse {
         /// Path of the smallest part that nmstate rejects, such as `interfaces[0]`; empty for the whole document.
         path: String,
-        /// The line of that part, if it is known.
+        /// The line of that part, if known.
         line: Option<usize>,
         /// The error of nmstate.
         source: serde_json::Error,
     },
-    /// Two interfaces have the same port. The generator would assign the port at random if one of the two is down.
+    /// Two interfaces have the same port. If one of the two is down, the generator would assign the port at random.
     #[error("interface {} is a port of both {} and {}", visible(port), visible(first), visible(second))]
     AmbiguousPort {
-        /// The port.
+        /// The name of the port.
         port: String,
-        /// The interface that has the port, first in alphabetical order.
+        /// The first interface with the port, in alphabetical order.
         first: String,
-        /// The other interface.
+        /// The other interface with the port.
         second: String,
     },
-    /// The generator rejects the state that the document describes.
+    /// The generator rejects the state in the document.
     #[error("generating configuration from nmstate{}", position(path, *line))]
     Generate {
-        /// Path of the faulty interface, such as `interfaces[0]`; empty if it is not known.
+        /// Path of the faulty interface, such as `interfaces[0]`; empty if not known.
         path: String,
-        /// The line of that interface, if it is known.
+        /// The line of that interface, if known.
         line: Option<usize>,
         /// The error of nmstate.
         source: Box<NmstateError>,
@@ -64,16 +64,16 @@ pub enum NetworkError {
     /// The result of the generator has no `NetworkManager` part.
     #[error("the nmstate library generated no {BACKEND_KEY} configuration")]
     NoKeyfiles,
-    /// The generator wrote a keyfile without the section that names the interface.
+    /// The generator wrote a keyfile without the section that contains the interface name.
     #[error("the nmstate library generated the keyfile {name:?} without a [connection] section")]
     NoConnection {
-        /// The name of the file.
+        /// The file name of the keyfile.
         name: String,
     },
-    /// A profile name in the document results in a file name that must not be written.
+    /// A profile name in the document results in an unsafe file name.
     #[error("the nmstate profile has the unsafe keyfile name {name:?}")]
     UnsafeName {
-        /// The file name.
+        /// The unsafe file name.
         name: String,
     },
 }
@@ -86,14 +86,14 @@ fn position(path: &str, line: Option<usize>) -> String {
     }
 }
 
-/// Why no files can be generated for a set of hosts.
+/// The reason why no files can be generated for a set of hosts.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
     /// No keyfiles can be generated from the document of a host.
     #[error("network of {}", visible(host))]
     Document {
-        /// The name of the host.
+        /// The name of the host in messages.
         host: String,
         /// The error of the document.
         #[source]
@@ -102,36 +102,36 @@ pub enum HostError {
     /// The document of a host configures no interfaces.
     #[error("the network of {} has no interfaces", visible(host))]
     NoInterfaces {
-        /// The name of the host.
+        /// The name of the host in messages.
         host: String,
     },
-    /// A host has no MAC addresses that identify its machine.
+    /// A host has no MAC addresses, so no machine can be identified as this host.
     #[error("the network of {} has no MAC addresses to match a machine", visible(host))]
     NoMacs {
-        /// The name of the host.
+        /// The name of the host in messages.
         host: String,
     },
     /// Two profiles of a host have the same file name.
     #[error("the network of {} produces two keyfiles with the name {name:?}", visible(host))]
     DuplicateKeyfile {
-        /// The name of the host.
+        /// The name of the host in messages.
         host: String,
-        /// The file name.
+        /// The duplicate file name.
         name: String,
     },
     /// The work was cancelled.
     #[error("network processing was cancelled")]
     Cancelled,
-    /// There are more hosts than one image supports.
+    /// The number of hosts exceeds the maximum for one image.
     #[error("{found} hosts; at most {max} are accepted", max = super::MAX_HOSTS)]
     TooManyHosts {
-        /// The number of hosts.
+        /// The actual number of hosts.
         found: usize,
     },
 }
 
 impl HostError {
-    /// Returns a function that makes the error of a host's document.
+    /// Returns a function that converts the error of a document to the error of its host.
     pub(super) fn in_document_of(host: &str) -> impl Fn(NetworkError) -> Self {
         move |source| Self::Document { host: host.to_owned(), source }
     }

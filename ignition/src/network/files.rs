@@ -1,4 +1,4 @@
-//! The files of all hosts of an image, for the initrd and for the Ignition config.
+//! Generates the network files for all hosts of an image, for the initrd and for the Ignition config.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use super::{
 };
 use crate::discovery::Proxies;
 
-/// The script that selects the host of a machine at boot and installs its files. It runs in any POSIX shell.
+/// The script that selects the booted machine's host and installs its files. It runs in any POSIX shell.
 const BOOT_SCRIPT: &str = include_str!("boot/pre-network-manager-config.sh");
-/// The path of the script in an image.
+/// Path of the script in an image.
 const BOOT_SCRIPT_PATH: &str = "/usr/local/bin/pre-network-manager-config.sh";
 
 const CONNECTIONS_DIRECTORY: &str = "/etc/NetworkManager/system-connections";
@@ -25,26 +25,26 @@ const UNIT_NAME: &str = "pre-network-manager-config.service";
 const UNITS_DIRECTORY: &str = "/etc/systemd/system";
 const PROXY_DROPIN_PATH: &str = "/etc/systemd/system/coreos-livepxe-rootfs.service.d/10-proxy.conf";
 
-/// Time limit of the script during early boot, in addition to the delay.
+/// Time limit of the script during early boot in seconds, in addition to the delay.
 const TIMEOUT_SECONDS: u64 = 60;
 
-/// A file or symbolic link of an image.
+/// A file or symbolic link to write to an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkEntry {
     /// The absolute path.
     pub path: String,
-    /// The type, with mode and contents.
+    /// The type of the entry, with its mode and contents or its target.
     pub kind: EntryKind,
 }
 
-/// The type of an entry of an image.
+/// The type of an entry in an image.
 #[derive(Clone, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A file owned by root.
+    /// A file that root owns.
     File {
         /// The permissions, such as `0o600`.
         mode: u16,
-        /// The contents. They may hold secrets, so `Debug` does not show them.
+        /// The contents of the file. `Debug` does not print them, because they may contain secrets.
         contents: Arc<[u8]>,
     },
     /// A symbolic link.
@@ -74,25 +74,25 @@ impl NetworkEntry {
 /// Options for the early boot of a minimal ISO or a network boot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InitrdOptions {
-    /// Delay before the machine looks for its interfaces, with [`NetworkGeneration::Nmstate`].
+    /// Delay in seconds before the machine looks for its interfaces. Used only with [`NetworkGeneration::Nmstate`].
     pub discovery_delay_seconds: u32,
-    /// The proxies through which the machine downloads its root file system.
+    /// The proxies that the machine uses to download its root file system.
     pub proxies: Proxies,
 }
 
 /// The network files for the Ignition config of a full ISO.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IgnitionFiles {
-    /// The files. All of them are [`EntryKind::File`].
+    /// The files of all hosts and the boot script. All entries are [`EntryKind::File`].
     pub files: Vec<NetworkEntry>,
-    /// The unit, which the config must enable; `None` without hosts.
+    /// The unit that runs the script, which the config must enable; `None` without hosts.
     pub unit: Option<IgnitionUnit>,
 }
 
 impl IgnitionFiles {
     /// Returns the keyfiles of one host in the directory of `NetworkManager`, for an image that no other machine boots.
     ///
-    /// No script selects a host. So the document must use the interface names of the kernel, and MAC addresses are
+    /// No script selects a host, so the document must use the interface names of the kernel, and MAC addresses are
     /// ignored.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ pub struct IgnitionUnit {
     pub contents: &'static str,
 }
 
-/// The files of one host.
+/// The generated files of one host.
 #[derive(Debug, Default)]
 pub(super) struct GeneratedHostFiles {
     files: Vec<(HostFileName, Arc<[u8]>)>,
@@ -140,15 +140,15 @@ pub(super) struct GeneratedHostFiles {
 #[derive(Debug)]
 enum HostFileName {
     Fixed(Box<str>),
-    /// The policy of nmstate. The script may collect the policies of several hosts in one directory, so the file name
+    /// The nmstate policy. The script may collect the policies of several hosts in one directory, so the file name
     /// contains the number of the host.
     Policy,
 }
 
 /// The generated files of all hosts of an image.
 ///
-/// Hosts are numbered in the order of their documents and maps. Neither the order in which they are given nor their
-/// names for messages affect the image.
+/// Hosts are numbered in the order of their documents and maps. Neither the order of the input nor the names in
+/// messages affect the image.
 ///
 /// # Examples
 ///
@@ -183,9 +183,9 @@ pub struct HostNetworkFiles {
 }
 
 impl HostNetworkFiles {
-    /// Generates the files of hosts on all processors. Files in the cache are not generated again.
+    /// Generates the files of hosts on all CPUs. Files in the cache are not generated again.
     ///
-    /// Keyfiles are generated for [`NetworkGeneration::Nmstate`] too, to find out whether the generator accepts the
+    /// For [`NetworkGeneration::Nmstate`], keyfiles are generated too, to find out whether the generator accepts the
     /// documents.
     ///
     /// # Errors
@@ -206,11 +206,12 @@ impl HostNetworkFiles {
     }
 
     /// Generates the files of hosts like [`generate`](Self::generate), until the work is cancelled. The cache keeps the
-    /// files that are finished by then.
+    /// files finished by then.
     ///
     /// # Errors
     ///
-    /// Returns [`HostError::Cancelled`] if the work was cancelled, else the errors of [`generate`](Self::generate).
+    /// Returns [`HostError::Cancelled`] if the work was cancelled, otherwise the errors of
+    /// [`generate`](Self::generate).
     pub fn generate_cancellable(
         hosts: &[HostNetwork],
         generation: NetworkGeneration,
@@ -220,11 +221,11 @@ impl HostNetworkFiles {
         if hosts.len() > MAX_HOSTS {
             return Err(HostError::TooManyHosts { found: hosts.len() });
         }
-        let known = cache.get(hosts.iter().map(|host| (generation, host.digest())));
-        let looked_up = hosts.iter().enumerate().zip(&known);
+        let cached = cache.get(hosts.iter().map(|host| (generation, host.digest())));
+        let looked_up = hosts.iter().enumerate().zip(&cached);
         let missing: Vec<(usize, &HostNetwork)> =
-            looked_up.filter_map(|(host, known)| known.is_none().then_some(host)).collect();
-        let made = parallel::map(&missing, cancel, |(index, host)| {
+            looked_up.filter_map(|(host, cached)| cached.is_none().then_some(host)).collect();
+        let results = parallel::map(&missing, cancel, |(index, host)| {
             let files = GeneratedHostFiles::generate(host, &host.label(*index), generation).map(Arc::new);
             if let Ok(files) = &files {
                 cache.insert((generation, host.digest()), files);
@@ -234,11 +235,11 @@ impl HostNetworkFiles {
         if cancel.is_cancelled() {
             return Err(HostError::Cancelled);
         }
-        let mut made = made.into_iter();
+        let mut results = results.into_iter();
         let mut ranked = Vec::with_capacity(hosts.len());
-        for (host, known) in hosts.iter().zip(known) {
-            // Results are missing only if the work was cancelled.
-            let files = known.map_or_else(|| made.next().unwrap_or(Err(HostError::Cancelled)), Ok)?;
+        for (host, cached) in hosts.iter().zip(cached) {
+            // A result is missing only if the work was cancelled.
+            let files = cached.map_or_else(|| results.next().unwrap_or(Err(HostError::Cancelled)), Ok)?;
             ranked.push((host, files));
         }
         ranked.sort_by(|(one, _), (other, _)| one.sort_key().cmp(&other.sort_key()));
@@ -246,14 +247,14 @@ impl HostNetworkFiles {
         Ok(Self { generation, hosts: ranked.into_iter().map(|(_, files)| files).collect() })
     }
 
-    /// Returns the number of different hosts.
+    /// Returns the number of distinct hosts.
     #[must_use]
     pub fn host_count(&self) -> usize {
         self.hosts.len()
     }
 
     /// Returns the entries of the archive for the early boot of a minimal ISO or a network boot, in the order of the
-    /// archive. Returns an empty list if there are neither hosts nor proxies: the image then needs no archive.
+    /// archive. Returns an empty list if there are no hosts and no proxies, because the image then needs no archive.
     #[must_use]
     pub fn initrd_entries(&self, options: &InitrdOptions) -> Vec<NetworkEntry> {
         let mut entries = self.host_files();
@@ -305,7 +306,7 @@ impl HostNetworkFiles {
     }
 }
 
-/// Generates the keyfiles of one host from its parsed document and its map, unless they are in the cache.
+/// Generates the files of one host from its parsed document and its map, unless they are in the cache.
 pub(super) fn generate_cached(
     host: &HostNetwork,
     interfaces: &[MacInterface],
@@ -325,13 +326,13 @@ fn parse_document<'a>(host: &'a HostNetwork, label: &str) -> Result<NetworkDocum
     NetworkDocument::parse(host.document()).map_err(HostError::in_document_of(label))
 }
 
-/// Returns the keyfiles of a host, at least one.
+/// Returns the keyfiles of a host. Returns an error if there is no keyfile.
 fn host_keyfiles(document: &NetworkDocument, label: &str) -> Result<Vec<Keyfile>, HostError> {
-    let made = keyfiles_from_document(document).map_err(HostError::in_document_of(label))?;
-    if made.is_empty() {
+    let keyfiles = keyfiles_from_document(document).map_err(HostError::in_document_of(label))?;
+    if keyfiles.is_empty() {
         return Err(HostError::NoInterfaces { host: label.to_owned() });
     }
-    Ok(made)
+    Ok(keyfiles)
 }
 
 /// Rejects two keyfiles with the same name, because one would overwrite the other.
@@ -380,7 +381,7 @@ impl GeneratedHostFiles {
         Ok(Self { files })
     }
 
-    /// Returns the number of bytes of all contents.
+    /// Returns the total length of all contents in bytes.
     pub(super) fn len(&self) -> usize {
         self.files.iter().map(|(_, contents)| contents.len()).sum()
     }
@@ -396,8 +397,8 @@ impl GeneratedHostFiles {
     }
 }
 
-/// Gives a profile priority over those that the machine creates itself, and enables it even if the document sets its
-/// interface down. Otherwise, the machine might be unreachable.
+/// Changes a profile so that it has priority over the profiles that the machine creates itself and is enabled, even if
+/// the document sets its interface down. Otherwise, the machine might be unreachable.
 fn with_autoconnect(keyfile: &Keyfile) -> Result<String, NetworkError> {
     let mut lines: Vec<&str> = keyfile.contents.lines().collect();
     let Some(start) = lines.iter().position(|line| *line == "[connection]") else {
@@ -426,11 +427,11 @@ mod tests {
             error.to_string(),
             "the nmstate library generated the keyfile \"a.nmconnection\" without a [connection] section"
         );
-        let made = with_autoconnect(&keyfile("[connection]\nautoconnect=false\nid=a\n\n[ipv4]\n")).unwrap();
-        assert_eq!(made, "[connection]\nautoconnect=true\nid=a\nautoconnect-priority=1\n\n[ipv4]\n");
+        let text = with_autoconnect(&keyfile("[connection]\nautoconnect=false\nid=a\n\n[ipv4]\n")).unwrap();
+        assert_eq!(text, "[connection]\nautoconnect=true\nid=a\nautoconnect-priority=1\n\n[ipv4]\n");
     }
 
-    /// Returns many more hosts than are processed before the cancellation takes effect.
+    /// Returns many more hosts than the work processes after the cancellation.
     fn many_hosts() -> Vec<HostNetwork> {
         let host = |number: u32| {
             let document =
@@ -445,7 +446,7 @@ mod tests {
         (0..20_000).map(host).collect()
     }
 
-    /// Runs `work` and cancels it as soon as the cache holds a host. Returns how many hosts were processed.
+    /// Runs `work` and cancels it when the cache contains a host. Returns the number of processed hosts.
     fn hosts_done_when_cancelled(work: impl FnOnce(&[HostNetwork], &KeyfileCache, &Cancel)) -> usize {
         let (hosts, cache, cancel) = (many_hosts(), KeyfileCache::default(), Cancel::new());
         thread::scope(|scope| {
@@ -466,9 +467,9 @@ mod tests {
             assert_eq!(check_hosts_cancellable(hosts, cache, cancel), None)
         });
         let generated = hosts_done_when_cancelled(|hosts, cache, cancel| {
-            let made =
+            let result =
                 HostNetworkFiles::generate_cancellable(hosts, NetworkGeneration::Keyfiles, cache, cancel);
-            assert!(matches!(made, Err(HostError::Cancelled)));
+            assert!(matches!(result, Err(HostError::Cancelled)));
         });
         assert!(checked < 10_000 && generated < 10_000, "{checked} {generated}");
     }

@@ -9,19 +9,18 @@ use super::{Keyfile, NetworkError, panics};
 
 /// Maximum length of a document in bytes.
 ///
-/// A host with hundreds of interfaces needs about 100 KiB, and an image has 256 KiB for compressed network files. The
-/// generator's time grows with the square of the number of interfaces or rules; at this limit it stays within a few
-/// seconds.
+/// A host with hundreds of interfaces needs about 100 KiB, and an image reserves 256 KiB for compressed network files.
+/// The generator's time is quadratic in the number of interfaces or rules. At this limit, it is at most a few seconds.
 pub(super) const MAX_DOCUMENT_LEN: usize = 512 << 10;
 
-/// Maximum number of bytes that are generated again to find the faulty interface of a document. Each interface may
+/// Maximum number of bytes to generate again in the search for the faulty interface of a document. Each interface may
 /// refer to all others. A document with 200 VLANs stays below the limit.
 const MAX_SEARCH_LEN: usize = 8 << 20;
 
 /// The key of the keyfiles in the generator's result.
 pub(super) const BACKEND_KEY: &str = "NetworkManager";
 
-/// Generates the keyfiles for one host's nmstate document, YAML or JSON.
+/// Generates the keyfiles for the nmstate document of one host, in YAML or JSON.
 ///
 /// The files are sorted by name. Two profiles with the same name result in two files with the same name. A document
 /// without interfaces results in no files and no error.
@@ -32,7 +31,7 @@ pub(super) const BACKEND_KEY: &str = "NetworkManager";
 ///   document within the limits.
 /// * [`NetworkError::Parse`] if the document is not a network state.
 /// * [`NetworkError::AmbiguousPort`] if two interfaces have the same port.
-/// * [`NetworkError::Generate`] if the generator rejects the state, [`NetworkError::Panic`] if it panics.
+/// * [`NetworkError::Generate`] if the generator rejects the state, or [`NetworkError::Panic`] if it panics.
 /// * [`NetworkError::UnsafeName`] if a profile name contains a slash or a control character, or is too long.
 /// * [`NetworkError::NoKeyfiles`] if the generator returns nothing for `NetworkManager`.
 ///
@@ -56,7 +55,7 @@ pub(super) fn keyfiles_from_document(document: &NetworkDocument) -> Result<Vec<K
     let state = document.state()?;
     check_port_controllers(&state)?;
     let mut generated = run_generator(&state).map_err(|error| match error {
-        // If a part of the document makes the generator panic, return the error of the whole document.
+        // If the generator panics for a part of the document, return the error of the whole document.
         NetworkError::Generate { .. } => {
             panics::catch_panic(|| first_rejected_interface(document)).ok().flatten().unwrap_or(error)
         }
@@ -71,7 +70,7 @@ pub(super) fn keyfiles_from_document(document: &NetworkDocument) -> Result<Vec<K
     Ok(keyfiles)
 }
 
-/// Rejects documents that are too long.
+/// Rejects documents longer than the maximum.
 pub(super) fn check_document_len(len: usize) -> Result<(), NetworkError> {
     if len > MAX_DOCUMENT_LEN {
         return Err(NetworkError::TooLarge { len });
@@ -79,8 +78,8 @@ pub(super) fn check_document_len(len: usize) -> Result<(), NetworkError> {
     Ok(())
 }
 
-/// Runs the generator. It keeps interfaces in hash tables and reports the first fault that it meets, so a document with
-/// several faults may get a different error each time.
+/// Runs the generator. It stores interfaces in hash tables and reports the first fault that it encounters, so the error
+/// may differ between runs if a document has several faults.
 fn run_generator(state: &NetworkState) -> Result<Vec<(String, String)>, NetworkError> {
     let generated = panics::catch_panic(|| state.gen_conf());
     let generated = generated.map_err(|message| NetworkError::Panic { message })?;
@@ -92,10 +91,11 @@ fn run_generator(state: &NetworkState) -> Result<Vec<(String, String)>, NetworkE
     backends.remove(BACKEND_KEY).ok_or(NetworkError::NoKeyfiles)
 }
 
-/// Returns the error of the first interface that the generator rejects together with the interfaces it refers to: of
-/// those with the fewest references, the first in the document. The generator's messages often name no interface.
+/// Returns the error of the first faulty interface, because the generator's messages often do not name the interface.
+/// An interface is faulty if the generator rejects it together with the interfaces that it refers to. The first one has
+/// the fewest references; among equals it is the first in the document.
 ///
-/// Returns `None` if the fault is not in one interface, or if the document has too many interfaces to try each.
+/// Returns `None` if the fault is not in one interface, or if the document has too many interfaces to try each of them.
 fn first_rejected_interface(document: &NetworkDocument) -> Option<NetworkError> {
     document.interface_states(MAX_SEARCH_LEN).find_map(|(path, state)| {
         let NetworkError::Generate { source, .. } = run_generator(&state).err()? else { return None };
@@ -208,8 +208,8 @@ route-rules: {{config: [{}]}}",
     fn no_break_spaces_are_replaced_unless_the_document_parses() {
         let pasted = "interfaces:\n-\u{a0}name: eth0\n\u{a0} type: ethernet\n\u{a0}\u{a0}state: up\n";
         assert_eq!(keyfile_names(pasted), ["eth0.nmconnection"]);
-        let meant = "interfaces: [{name: eth0, type: ethernet, state: up, profile-name: \"a\u{a0}b\"}]";
-        assert_eq!(keyfile_names(meant), ["a\u{a0}b.nmconnection"]);
+        let document = "interfaces: [{name: eth0, type: ethernet, state: up, profile-name: \"a\u{a0}b\"}]";
+        assert_eq!(keyfile_names(document), ["a\u{a0}b.nmconnection"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The network of one host: its document and the MAC addresses that identify its machine.
+//! The network of one host: the nmstate document, and the MAC addresses that identify the host's machine.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::mac::MacAddr;
 
-/// The MAC address of an interface that a document names, as the API has it: two texts that no constructor validates.
+/// The name and the MAC address of an interface in a document, in the form of the API: two texts without validation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct MacInterface {
     /// The name of the interface in the document.
@@ -19,7 +19,7 @@ pub struct MacInterface {
 
 /// The network of one host, as in `static_network_config` of the inventory API.
 ///
-/// The document is not validated, nor is a map of texts: see [`check`](super::check).
+/// Neither the document nor a map of texts is validated here; [`check`](super::check) does that.
 ///
 /// # Examples
 ///
@@ -32,7 +32,7 @@ pub struct MacInterface {
 /// # Ok::<(), ignition::network::MacError>(())
 /// ```
 ///
-/// In the form of the API:
+/// From the JSON form of the API:
 ///
 /// ```
 /// use ignition::network::HostNetwork;
@@ -49,7 +49,7 @@ pub struct HostNetwork {
     name: Option<Arc<str>>,
     document: Arc<str>,
     interfaces: Option<Arc<[MacInterface]>>,
-    /// The original position of each entry of the map. The map is sorted.
+    /// The original position of each entry of the map, which is sorted.
     positions: Arc<[usize]>,
     digest: HostDigest,
 }
@@ -58,12 +58,12 @@ pub struct HostNetwork {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct HostDigest([u8; 32]);
 
-/// Part of each digest. Change it when the hashed data changes.
+/// A part of each digest. Increment it if the hashed data changes.
 const DIGEST_VERSION: u8 = 1;
 
 impl HostNetwork {
-    /// Creates the network of a host from its document, and the names in the document and MAC addresses of the interfaces
-    /// that identify its machine.
+    /// Creates the network of a host from its document and its MAC address map. Each entry of the map is the name of an
+    /// interface in the document and the MAC address that identifies the machine.
     #[must_use]
     pub fn new<N: Into<String>>(
         document: impl Into<Arc<str>>,
@@ -76,21 +76,21 @@ impl HostNetwork {
         Self::from_unchecked(document, interfaces.into_iter().map(interface).collect())
     }
 
-    /// Creates the network of a host from texts of a user, which may be wrong. The
-    /// [checks](super::check::check_hosts) report a text that is not a MAC address with its path.
+    /// Creates the network of a host from a user's texts, which may be invalid. The [checks](super::check::check_hosts)
+    /// report a text that is not a MAC address, with its path.
     #[must_use]
     pub fn from_unchecked(document: impl Into<Arc<str>>, interfaces: Vec<MacInterface>) -> Self {
         Self::from_parts(document.into(), Some(interfaces))
     }
 
     /// Creates the network of a host without MAC addresses. It can be checked, and keyfiles can be generated, but no
-    /// machine can be matched to it.
+    /// machine can be matched to the host.
     #[must_use]
     pub fn without_macs(document: impl Into<Arc<str>>) -> Self {
         Self::from_parts(document.into(), None)
     }
 
-    /// The order of the map has no meaning. The map is sorted by name and address, as in the inventory.
+    /// The order of the map has no meaning, so the map is sorted by name and address, as in the inventory.
     fn from_parts(document: Arc<str>, interfaces: Option<Vec<MacInterface>>) -> Self {
         let mut sorted: Vec<(usize, MacInterface)> =
             interfaces.iter().flatten().cloned().enumerate().collect();
@@ -101,7 +101,8 @@ impl HostNetwork {
         Self { name: None, document, interfaces, positions: positions.into(), digest }
     }
 
-    /// Sets a name for messages, such as the name of the file. With an empty name, messages use the host's index.
+    /// Sets the name of the host in messages, such as the name of a file. If the name is empty, messages use the host's
+    /// index.
     #[must_use]
     pub fn with_name(self, name: impl Into<Arc<str>>) -> Self {
         Self { name: Some(name.into()).filter(|name| !name.is_empty()), ..self }
@@ -115,19 +116,19 @@ impl HostNetwork {
         Self { document, digest, ..self }
     }
 
-    /// Returns the name for messages.
+    /// Returns the name of the host in messages, if one is set.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Returns the nmstate document.
+    /// Returns the text of the nmstate document.
     #[must_use]
     pub fn document(&self) -> &str {
         &self.document
     }
 
-    /// Returns the map, sorted by name and address; `None` if the host has none.
+    /// Returns the MAC address map, sorted by name and address, or `None` if the host has no map.
     #[must_use]
     pub fn interfaces(&self) -> Option<&[MacInterface]> {
         self.interfaces.as_deref()
@@ -142,13 +143,13 @@ impl HostNetwork {
         self.digest
     }
 
-    /// Returns the name for messages, or one with the host's index. Messages count hosts from 1.
+    /// Returns the name of the host in messages. Without a name, it contains the host's index, counted from 1.
     pub(super) fn label(&self, index: usize) -> String {
         self.name.as_deref().map_or_else(|| format!("host {}", index.saturating_add(1)), str::to_owned)
     }
 
-    /// Returns the sort key of the host in an image, in the inventory's order: by document, then length of the map,
-    /// then map. Names for messages come last, so that they do not change the image.
+    /// Returns the key for sorting the hosts of an image, in the inventory's order: by document, then by length of the
+    /// map, then by map. Names in messages come last, so that they do not affect the image.
     pub(super) fn sort_key(&self) -> impl Ord {
         let interfaces = self.interfaces().unwrap_or_default();
         (self.document(), interfaces.len(), interfaces, self.name())
@@ -179,7 +180,7 @@ impl PartialEq for HostNetwork {
 
 impl Eq for HostNetwork {}
 
-/// Hides the document, which may hold secrets.
+/// Hides the document, which may contain secrets.
 impl fmt::Debug for HostNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HostNetwork")
@@ -190,7 +191,7 @@ impl fmt::Debug for HostNetwork {
     }
 }
 
-/// The JSON form of the API.
+/// The JSON form of a host in the API.
 #[derive(Serialize, Deserialize)]
 struct HostNetworkJson {
     network_yaml: String,
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn json_form_is_that_of_the_api() {
+    fn json_form_matches_the_api() {
         let json =
             r#"{"network_yaml":"a","mac_interface_map":[{"logical_nic_name":"eth0","mac_address":"m0"}]}"#;
         let host: HostNetwork = serde_json::from_str(json).unwrap();

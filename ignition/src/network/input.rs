@@ -1,4 +1,4 @@
-//! Reads hosts from files.
+//! Reads the networks of hosts from users' files.
 
 use serde_json::Value;
 
@@ -6,18 +6,18 @@ use super::yaml::{self, LineIndex};
 use super::{HostNetwork, MAX_HOSTS, MacInterface};
 use crate::visible::visible;
 
-/// Why a file cannot be read as hosts.
+/// The reason why a file cannot be read as a list of hosts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{reason}", location(file, *line, path))]
 #[non_exhaustive]
 pub struct HostsFileError {
     /// The name of the file.
     pub file: String,
-    /// The line in the file, if it is known.
+    /// The line of the problem in the file, if known.
     pub line: Option<usize>,
-    /// The path of the value, such as `[1].mac_interface_map[0]`; empty for the whole file.
+    /// The path of the invalid value, such as `[1].mac_interface_map[0]`; empty for the whole file.
     pub path: String,
-    /// The problem.
+    /// The reason why the file or the value is not valid.
     pub reason: String,
 }
 
@@ -33,16 +33,16 @@ fn location(file: &str, line: Option<usize>, path: &str) -> String {
     format!("{}:{line} {path}", visible(file))
 }
 
-/// Parses the hosts of a file. The file is either a list in the form of the inventory API's `static_network_config`,
-/// JSON or YAML, or one nmstate document. A document comes without MAC addresses.
+/// Parses the hosts in a file. The file is either a list in the form of the inventory API's `static_network_config`, in
+/// JSON or YAML, or a single nmstate document. A host from a single document has no MAC addresses.
 ///
-/// The name of a host is the name of the file, in a list followed by the index: `hosts.json[3]`. A file that is not a
-/// list is treated as a document without further checks.
+/// The name of a host is the name of the file. In a list, the index follows: `hosts.json[3]`. A file that is not a list
+/// is treated as a document without further checks.
 ///
 /// # Errors
 ///
-/// Returns an error if the file is not UTF-8 text, or if it is a list that contains anything but hosts or more than
-/// [`MAX_HOSTS`] of them.
+/// Returns an error if the file is not UTF-8 text, if it is a list with an entry that is not a host, or if the list has
+/// more than [`MAX_HOSTS`] hosts.
 ///
 /// # Examples
 ///
@@ -65,11 +65,11 @@ pub fn read_hosts(file: &str, bytes: &[u8]) -> Result<Vec<HostNetwork>, HostsFil
         let reason = format!("lists {} hosts; at most {MAX_HOSTS} are accepted", hosts.len());
         return Err(HostsFileError::new(file, None, reason));
     }
-    let named = |(index, host): (usize, HostNetwork)| host.with_name(format!("{file}[{index}]"));
-    Ok(hosts.into_iter().enumerate().map(named).collect())
+    let with_index = |(index, host): (usize, HostNetwork)| host.with_name(format!("{file}[{index}]"));
+    Ok(hosts.into_iter().enumerate().map(with_index).collect())
 }
 
-/// Returns whether a text is a list of hosts, judged by its first value. An nmstate document is never a list.
+/// Returns `true` if the first value of a text starts a list of hosts. An nmstate document is never a list.
 #[must_use]
 pub fn is_host_list(text: &str) -> bool {
     let skipped = |line: &&str| line.is_empty() || line.starts_with('#') || line.starts_with("---");
@@ -101,10 +101,10 @@ fn read_host_list(file: &str, text: &str) -> Result<Vec<HostNetwork>, HostsFileE
     list.iter().enumerate().map(host).collect()
 }
 
-/// A path below a host and the problem there.
+/// The path of a value, relative to the host, and the problem with it.
 type HostProblem = (String, String);
 
-/// Parses a host. Keys match in any case, as in the API.
+/// Parses a host. Keys are case-insensitive, as in the API.
 fn parse_host(item: &Value) -> Result<HostNetwork, HostProblem> {
     const MAP_KEY: &str = "mac_interface_map";
     if !item.is_object() {

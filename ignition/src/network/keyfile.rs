@@ -1,18 +1,18 @@
-//! One generated keyfile: a safe file name, and contents in a fixed order.
+//! A generated keyfile, with a safe file name and contents in a fixed order.
 
 use std::fmt;
 
 use super::NetworkError;
 
-/// Maximum length in bytes of a file name on the file systems of hosts.
+/// Maximum length of a file name on the file systems of hosts, in bytes.
 const MAX_NAME_LEN: usize = 255;
 
-/// A `NetworkManager` keyfile.
+/// A `NetworkManager` keyfile, which describes one connection profile.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Keyfile {
     /// The file name without its directory, such as `eth1.nmconnection`.
     pub name: String,
-    /// The text of the file. It may hold secrets, so `Debug` does not show it.
+    /// The text of the file. `Debug` does not print it, because it may contain secrets.
     pub contents: String,
 }
 
@@ -35,10 +35,10 @@ impl Keyfile {
     }
 }
 
-/// Assigns the routing rules of each section to the existing numbers in the order of their priority, then of their
-/// text.
+/// Sorts the routing rules in each section by priority, then by text, and assigns the existing numbers to them in that
+/// order.
 ///
-/// The generator keeps rules in a hash set and numbers them at random. The numbers have no meaning for
+/// The generator stores rules in a hash set and numbers them at random. The numbers have no meaning for
 /// `NetworkManager`.
 fn with_ordered_rules(contents: &str) -> String {
     let mut lines: Vec<String> = contents.split('\n').map(str::to_owned).collect();
@@ -64,13 +64,13 @@ fn order_rules(section: &mut [String]) {
     }
 }
 
-/// Splits `routing-rule3=priority 100 ...` into 3 and the rule.
+/// Splits `routing-rule3=priority 100 ...` into the number 3 and the rule.
 fn routing_rule(line: &str) -> Option<(u32, &str)> {
     let (number, rule) = line.strip_prefix("routing-rule")?.split_once('=')?;
     Some((number.parse().ok()?, rule))
 }
 
-/// Returns the priority of a rule. Rules without one come last.
+/// Returns the priority of a rule. Rules without a priority come last.
 fn rule_priority(rule: &str) -> u32 {
     let number = rule.strip_prefix("priority ").and_then(|rest| rest.split(' ').next());
     number.and_then(|number| number.parse().ok()).unwrap_or(u32::MAX)

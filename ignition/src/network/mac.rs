@@ -1,9 +1,9 @@
-//! MAC addresses, in upper or lower case.
+//! MAC addresses.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A MAC address. `Display` writes it in upper case with colons.
+/// A MAC address. `Display` writes it in upper case with colons. Parsing accepts both cases.
 ///
 /// # Examples
 ///
@@ -22,15 +22,16 @@ pub struct MacError {
     text: String,
 }
 
-/// Maximum length in characters of an invalid address in an error.
+/// Maximum length of an invalid address in an error, in characters.
 const MAX_SHOWN_CHARS: usize = 40;
 
 impl MacAddr {
-    /// Returns the address that a YAML 1.1 tool read as a number, because the text had no quotes.
+    /// Converts a number back to the MAC address that a YAML 1.1 tool read as that number, because the text had no
+    /// quotes.
     ///
-    /// In YAML 1.1, groups of decimal digits with colons between them are a number in base 60, if the first digit is not
-    /// 0 and each group after the first one is at most 59. So an address with any other group is not read as a number,
-    /// and a number has at most one address. Returns `None` if it has none.
+    /// In YAML 1.1, groups of decimal digits with colons between them are a number in base 60, if the first digit is
+    /// not 0 and each group after the first one is at most 59. An address with any other group is therefore not read as
+    /// a number, and a number stands for at most one address. Returns `None` if it stands for no address.
     ///
     /// # Examples
     ///
@@ -45,7 +46,7 @@ impl MacAddr {
     pub fn from_base_60(number: u64) -> Option<Self> {
         let (mut bytes, mut rest) = ([0; 6], number);
         let [first, others @ ..] = &mut bytes;
-        // The decimal digits of a group are the hexadecimal digits of a byte.
+        // Each group has the same digits as a byte of the address: decimal in the group, hexadecimal in the byte.
         let byte = |group: u64| u8::from_str_radix(&format!("{group:02}"), 16).ok();
         for other in others.iter_mut().rev() {
             *other = byte(rest % 60)?;
@@ -61,7 +62,7 @@ impl MacAddr {
         self.0
     }
 
-    /// Returns whether an interface may have the address: it is neither a group address nor zero.
+    /// Returns `true` if the address is neither a group address nor zero, so an interface may have it.
     pub(super) fn is_unicast(self) -> bool {
         let [first, ..] = self.0;
         first & 1 == 0 && self.0 != [0; 6]
@@ -111,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// Reads an integer with colons as YAML 1.1 does: `[1-9][0-9_]*(:[0-5]?[0-9])+`.
+    /// Parses an integer with colons by the rules of YAML 1.1: `[1-9][0-9_]*(:[0-5]?[0-9])+`.
     fn yaml_1_1_integer(text: &str) -> Option<u64> {
         let (first, others) = text.split_once(':')?;
         let is_decimal = |group: &str| !group.is_empty() && group.bytes().all(|byte| byte.is_ascii_digit());
@@ -126,9 +127,9 @@ mod tests {
     }
 
     proptest! {
-        /// No address is read as the number of another one, and no other number has an address.
+        /// No two addresses are the same number, and no other number stands for an address.
         #[test]
-        fn numbers_of_yaml_1_1_are_the_addresses_that_were_written(
+        fn from_base_60_inverts_the_numbers_of_yaml_1_1(
             bytes in prop::array::uniform6(prop_oneof![any::<u8>(), (0_u8..6, 0_u8..10).prop_map(|(a, b)| a * 16 + b)]),
             number in prop_oneof![any::<u64>(), 7_000_000_000_u64..80_000_000_000],
         ) {

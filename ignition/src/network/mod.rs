@@ -1,17 +1,17 @@
-//! Static networks: turns nmstate documents into `NetworkManager` keyfiles, for one host or for all hosts of an image.
+//! Static networks: converts nmstate documents to `NetworkManager` keyfiles, for one host or for all hosts of an image.
 //!
 //! * [`keyfiles`] generates keyfiles from one document with the `nmstate` crate, in this process. That crate is large
-//!   and was written for trusted input. So this module first parses each document within limits, catches panics of the
-//!   generator, and checks the generated file names. One document always results in the same files: where the generator
-//!   is random (the numbers of routing rules, the controller of a port with two controllers, the order of some files),
-//!   this module sorts the result or rejects the document. Of several faulty interfaces, the same one is reported each
-//!   time.
-//! * [`HostNetwork`] is a document with the MAC addresses that identify its machine. [`check::check_hosts`] checks all
+//!   and was written for trusted input. Therefore, this module first parses each document within limits, catches panics
+//!   of the generator, and checks the generated file names. A document always results in the same files. Where the
+//!   generator is random, this module sorts the result or rejects the document: the numbers of routing rules, the
+//!   controller of a port with two controllers, and the order of files. If several interfaces are faulty, the error
+//!   always names the same one.
+//! * [`HostNetwork`] is a document and the MAC addresses that identify its machine. [`check::check_hosts`] checks all
 //!   hosts of an image before the image is built. [`HostNetworkFiles::generate`] generates their files: for the early
 //!   boot of a minimal ISO or a network boot, and for the Ignition config of a full ISO. A [`KeyfileCache`] keeps the
 //!   files for the next image.
-//! * At boot, a script in the image selects the host of the machine and renames the interfaces in its keyfiles to those
-//!   of the kernel.
+//! * At boot, a script in the image selects the machine's host. It replaces the interface names in the host's keyfiles
+//!   with the names that the kernel uses.
 //!
 //! This module does not read or change the network of the machine that it runs on.
 //!
@@ -28,8 +28,8 @@
 //! # Ok::<(), ignition::network::NetworkError>(())
 //! ```
 //!
-//! All hosts of an image: they are checked, then the files for their early boot are generated. The generator does not
-//! run again for hosts that are in the cache.
+//! All hosts of an image: first they are checked, then the files for their early boot are generated. The generator does
+//! not run again for hosts that are in the cache.
 //!
 //! ```
 //! use ignition::network::check::{ClusterNetworks, check_hosts};
@@ -61,7 +61,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Hosts from a file of the user, either one nmstate document or a list in the form of the API:
+//! Hosts from a user's file, which is either one nmstate document or a list in the form of the API:
 //!
 //! ```
 //! let list = r#"[{"network_yaml": "interfaces: []", "mac_interface_map": []}]"#;
@@ -102,5 +102,5 @@ pub use version::{NetworkGeneration, needs_nmstatectl};
 
 /// Maximum number of hosts of one image.
 ///
-/// At boot, a machine reads the MAC addresses of all of them.
+/// At boot, a machine reads the MAC addresses of all hosts.
 pub const MAX_HOSTS: usize = 100_000;

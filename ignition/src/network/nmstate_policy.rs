@@ -1,5 +1,5 @@
-//! The document of one host as an nmstate policy, which nmstate resolves on the machine: captures by MAC address
-//! replace the names of interfaces.
+//! Converts the document of one host to an nmstate policy. nmstate resolves the policy on the machine: captures by MAC
+//! address replace the names of interfaces.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{MacInterface, NetworkError};
 
-/// Keys whose value is the name of an interface.
+/// Keys whose values are names of interfaces.
 const INTERFACE_NAME_KEYS: &[&str] = &[
     "name",
     "base-iface",
@@ -20,9 +20,9 @@ const INTERFACE_NAME_KEYS: &[&str] = &[
     "primary",
     "active_slave",
 ];
-/// Keys whose value is a list of interface names.
+/// Keys whose values are lists of interface names.
 const INTERFACE_LIST_KEYS: &[&str] = &["port", "ports"];
-/// The sections of a document that name interfaces.
+/// The sections of a document that contain interface names.
 const SECTIONS_WITH_INTERFACES: &[&str] = &["interfaces", "routes", "route-rules"];
 
 /// Returns the policy for the state in a host's document, without a final line break.
@@ -48,8 +48,8 @@ pub(super) fn nmstate_policy(interfaces: &[MacInterface], mut state: Value) -> R
     Ok(text.trim_end().to_owned())
 }
 
-/// Disables DHCP and autoconf where the document does not mention them. Otherwise nmstate would keep the addresses that
-/// the machine got during boot.
+/// Disables DHCP and autoconf if the document does not mention them. Otherwise nmstate would keep the addresses that
+/// the machine received during boot.
 fn switch_off_dynamic_addresses(state: &mut Value) {
     let interfaces = state.get_mut("interfaces");
     for interface in interfaces.and_then(Value::as_array_mut).into_iter().flatten() {

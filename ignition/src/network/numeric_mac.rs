@@ -1,4 +1,4 @@
-//! MAC addresses in documents that a YAML 1.1 tool read as numbers.
+//! Restores MAC addresses that a YAML 1.1 tool has converted to numbers.
 //!
 //! Such a tool reads `mac-address: 52:54:00:00:00:01` as a number in base 60, and writes it as a decimal number.
 
@@ -11,9 +11,9 @@ use super::{MacAddr, yaml};
 
 const KEY: &str = "mac-address";
 
-/// Returns a document in which the interfaces have their MAC addresses again instead of the numbers that
-/// [`MacAddr::from_base_60`] reads. The rest of the text is unchanged. Returns `None` if there is nothing to replace, or
-/// if a number is not on the line of its key or cannot be replaced without a change of another value.
+/// Returns the document with MAC addresses instead of the numbers that [`MacAddr::from_base_60`] converts. The rest of
+/// the text is unchanged. Returns `None` if there is no such number, if a number is not on the line of its key, or if a
+/// number cannot be replaced without changing another value.
 ///
 /// # Examples
 ///
@@ -31,11 +31,12 @@ pub fn restore_macs(document: &str) -> Option<String> {
     let mut root = yaml::read_document(document).ok()?;
     let numbers = restore_values(&mut root, &yaml::LineIndex::read(document));
     let restored = replace_numbers(document, &numbers).filter(|_| !numbers.is_empty())?;
-    // The text alone does not show whether a number is the value of an interface.
+    // The text alone does not show whether a number belongs to an interface, so the result is parsed and compared.
     (yaml::read_document(&restored).ok()? == root).then_some(restored)
 }
 
-/// Replaces the numbers of interfaces with MAC addresses. Returns the numbers with the lines of their keys.
+/// Replaces the numbers of interfaces with MAC addresses in the parsed document. Returns the numbers with the lines of
+/// their keys.
 fn restore_values(root: &mut Value, index: &yaml::LineIndex) -> HashSet<(usize, u64)> {
     let mut numbers = HashSet::new();
     let interfaces = root.get_mut("interfaces").and_then(Value::as_array_mut);
@@ -49,7 +50,7 @@ fn restore_values(root: &mut Value, index: &yaml::LineIndex) -> HashSet<(usize, 
     numbers
 }
 
-/// Replaces the numbers in a text in one pass.
+/// Replaces the numbers in the text, in one pass.
 fn replace_numbers(document: &str, numbers: &HashSet<(usize, u64)>) -> Option<String> {
     let mut restored = String::with_capacity(document.len());
     for (line, text) in (1..).zip(document.split_inclusive('\n')) {
@@ -66,7 +67,7 @@ fn replace_numbers(document: &str, numbers: &HashSet<(usize, u64)>) -> Option<St
     Some(restored)
 }
 
-/// Returns the decimal numbers after the key in a line, with their positions.
+/// Returns the decimal numbers that follow the key in a line, with their positions.
 fn numbers_in(line: &str) -> impl Iterator<Item = (usize, &str)> {
     line.match_indices(KEY).filter_map(|(at, _)| {
         let (before, after) = line.split_at_checked(at)?;
@@ -107,7 +108,7 @@ mod tests {
         }
     }
 
-    /// Checks that only the number after the only `<` is replaced.
+    /// Asserts that only the number after the single `<` is replaced.
     #[track_caller]
     fn assert_replaced(document: &str) {
         let expected = document.replace("<41135040001", "\"52:54:00:00:00:01\"");

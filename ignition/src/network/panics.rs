@@ -1,7 +1,7 @@
-//! Runs foreign code and turns its panics into errors.
+//! Runs code of other crates and converts its panics to errors.
 //!
-//! The report that the runtime prints for such a panic is suppressed on that thread only. All other threads use the
-//! panic hook that the program had before. In a program built with `panic = "abort"`, panics cannot be caught.
+//! The panic message that the runtime would print is suppressed only on the current thread. All other threads use the
+//! program's earlier panic hook. In a program built with `panic = "abort"`, panics cannot be caught.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -17,7 +17,7 @@ static HOOK_INSTALLED: Once = Once::new();
 
 /// Runs `job`. Returns the message of the panic if `job` panics.
 ///
-/// `job` must not leave half-changed state with the caller: its own state is dropped after a panic.
+/// `job` must not leave half-changed state in the caller. Its own state is dropped after a panic.
 pub(super) fn catch_panic<T>(job: impl FnOnce() -> T) -> Result<T, String> {
     install_hook();
     let was_silenced = IS_SILENCED.replace(true);
@@ -27,8 +27,8 @@ pub(super) fn catch_panic<T>(job: impl FnOnce() -> T) -> Result<T, String> {
     result
 }
 
-/// Installs a filter in front of the current panic hook, once per process. It is never removed, because removing hooks
-/// would race with other threads.
+/// Installs a filter before the current panic hook, once per process. The filter is never removed, because removing
+/// hooks would cause races with other threads.
 fn install_hook() {
     if thread::panicking() {
         return;

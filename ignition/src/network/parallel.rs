@@ -1,4 +1,4 @@
-//! Runs the same work on many items, on all processors, until it is cancelled.
+//! Runs the same work on many items, on all CPUs, until it is cancelled.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,11 +6,11 @@ use std::thread::{self, Builder};
 
 use super::Cancel;
 
-/// Number of items that justify another thread.
+/// Minimum number of items per thread. With fewer items, starting another thread is not worth the cost.
 const MIN_ITEMS_PER_THREAD: usize = 8;
 
 /// Runs `work` on all items and returns the results in the order of the items. If the work is cancelled, results are
-/// missing.
+/// missing at the end.
 pub(super) fn map<T: Sync, R: Send>(items: &[T], cancel: &Cancel, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let take = || {
@@ -22,7 +22,7 @@ pub(super) fn map<T: Sync, R: Send>(items: &[T], cancel: &Cancel, work: impl Fn(
     };
     let share = || std::iter::from_fn(take).collect::<Vec<_>>();
     let mut results = thread::scope(|scope| {
-        // If the system starts no more threads, this thread does the rest.
+        // If the system cannot start another thread, the current thread does the remaining work.
         let start = |_| Builder::new().spawn_scoped(scope, share).ok();
         let helpers: Vec<_> = (1..thread_count(items.len())).map_while(start).collect();
         let mut results = share();

@@ -1,13 +1,13 @@
-//! How OpenShift versions configure the network at boot.
+//! The mechanism by which an OpenShift version configures the network at boot.
 
 use crate::version::Version;
 
-/// The way in which a machine's network is configured at early boot.
+/// The mechanism that configures a machine's network at early boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NetworkGeneration {
-    /// With keyfiles that were generated for the image.
+    /// The image contains generated keyfiles.
     Keyfiles,
-    /// With nmstate on the machine, which resolves a policy. Since OpenShift 4.18.
+    /// nmstate runs on the machine and resolves a policy in the image. Used since OpenShift 4.18.
     Nmstate,
 }
 
@@ -15,9 +15,9 @@ impl NetworkGeneration {
     /// The first release whose live system runs nmstate at boot.
     pub const FIRST_NMSTATE_VERSION: Version = Version::new(4, 18);
 
-    /// Returns the generation for an OpenShift version; [`Keyfiles`](Self::Keyfiles) if the text is not a version.
+    /// Returns the mechanism for an OpenShift version, or [`Keyfiles`](Self::Keyfiles) if the text is not a version.
     ///
-    /// Pre-releases come before their release: `4.18.0-rc.1` and `4.18-multi` still use keyfiles.
+    /// A pre-release comes before its release, so `4.18.0-rc.1` and `4.18-multi` still use keyfiles.
     ///
     /// # Examples
     ///
@@ -32,7 +32,7 @@ impl NetworkGeneration {
         Self::for_version_since(version, &Self::FIRST_NMSTATE_VERSION)
     }
 
-    /// Returns the generation for an OpenShift version if nmstate is used since the version `first`.
+    /// Returns the mechanism for an OpenShift version if `first` is the first version with nmstate.
     #[must_use]
     pub fn for_version_since(version: &str, first: &Version) -> Self {
         match Version::parse(version) {
@@ -42,8 +42,8 @@ impl NetworkGeneration {
     }
 }
 
-/// Returns whether images of an OpenShift version contain `nmstatectl` for the initrd. Unlike the generation, this
-/// begins with the first engineering candidate of 4.18.
+/// Returns `true` if images of an OpenShift version need `nmstatectl` in the initrd. The first such version is the
+/// first engineering candidate of 4.18, although [`NetworkGeneration`] counts it as older than 4.18.
 #[must_use]
 pub fn needs_nmstatectl(version: &str) -> bool {
     const FIRST_WITH_NMSTATECTL: &str = "4.18.0-ec.0";

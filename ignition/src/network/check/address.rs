@@ -12,7 +12,7 @@ use crate::cidr::{Cidr, bit_count};
 use crate::network::yaml;
 use crate::report::Severity;
 
-/// Interface types that have addresses which the document does not list.
+/// Interface types that have addresses without listing them in the document.
 const TYPES_WITH_OWN_ADDRESSES: &[&str] = &["loopback", "ipsec"];
 
 /// The section of an interface for one address family.
@@ -22,7 +22,7 @@ struct FamilySection<'a> {
 }
 
 impl<'a> FamilySection<'a> {
-    /// Returns the address families that an interface has and that are not disabled.
+    /// Returns the sections of an interface's enabled address families.
     fn enabled_in(interface: &Interface<'a>) -> impl Iterator<Item = Self> {
         let is_on =
             |it: &Self| yaml::value_at(it.value, "enabled").is_none() || yaml::flag_at(it.value, "enabled");
@@ -43,33 +43,33 @@ impl<'a> FamilySection<'a> {
         yaml::list_at(self.value, &["address"])
     }
 
-    /// Returns the valid addresses, each with its index in the list and as the user wrote it. The others are reported
-    /// by [`check_syntax`](Self::check_syntax) and [`check_prefix_lengths`](Self::check_prefix_lengths).
+    /// Returns the valid addresses, each with its index in the list and in the user's notation. Invalid addresses are
+    /// reported by [`check_syntax`](Self::check_syntax) and [`check_prefix_lengths`](Self::check_prefix_lengths).
     fn addresses(&self) -> impl Iterator<Item = (usize, Cow<'a, str>, Cidr)> {
         let address = |(index, value): (usize, &'a Value)| {
-            let written = yaml::text_at(value, "ip")?;
-            let address = written.parse().ok()?;
+            let text = yaml::text_at(value, "ip")?;
+            let address = text.parse().ok()?;
             let prefix = u32::try_from(yaml::number_at(value, "prefix-length")?.ok()?).ok()?;
-            Some((index, written, Cidr::new(address, prefix)?))
+            Some((index, text, Cidr::new(address, prefix)?))
         };
         self.address_list().iter().enumerate().filter_map(address)
     }
 
-    /// Checks the syntax of addresses, even if the family is disabled. Errors of nmstate contain neither the line nor
-    /// the value.
-    fn check_syntax(&self, interface: &Interface, found: &mut HostResult) {
+    /// Checks the syntax of addresses, even if the family is disabled. nmstate's own errors contain neither the line
+    /// nor the value.
+    fn check_syntax(&self, interface: &Interface, result: &mut HostResult) {
         for (index, value) in self.address_list().iter().enumerate() {
-            let Some(written) = yaml::text_at(value, "ip") else { continue };
-            if written.parse::<IpAddr>().is_err() {
+            let Some(text) = yaml::text_at(value, "ip") else { continue };
+            if text.parse::<IpAddr>().is_err() {
                 let key = format!("{}.address[{index}].ip", self.section);
-                let message = invalid_address_message(&written);
-                found.push(interface.error(Rule::MalformedAddress, &key, message));
+                let message = invalid_address_message(&text);
+                result.push(interface.error(Rule::MalformedAddress, &key, message));
             }
         }
     }
 
     /// Checks the prefix lengths of addresses, even if the family is disabled.
-    fn check_prefix_lengths(&self, interface: &Interface, found: &mut HostResult) {
+    fn check_prefix_lengths(&self, interface: &Interface, result: &mut HostResult) {
         for (index, value) in self.address_list().iter().enumerate().filter(|(_, value)| value.is_object()) {
             let address = yaml::text_at(value, "ip").and_then(|text| text.parse::<IpAddr>().ok());
             let bits = if self.section == "ipv4" { 32 } else { 128 };
@@ -77,26 +77,26 @@ impl<'a> FamilySection<'a> {
             let message = match yaml::number_at(value, "prefix-length") {
                 Some(Ok(prefix)) if (0..=max).contains(&prefix) => continue,
                 Some(Ok(_)) => {
-                    let written = yaml::text_at(value, "prefix-length").unwrap_or_default();
-                    format!("a prefix of {} bits is not within 0 to {max}", excerpt(&written))
+                    let text = yaml::text_at(value, "prefix-length").unwrap_or_default();
+                    format!("a prefix of {} bits is not within 0 to {max}", excerpt(&text))
                 }
                 Some(Err(text)) => format!("\"{}\" is not a valid prefix length", shortened(&text)),
                 None => "the address has no prefix length".to_owned(),
             };
             let key = format!("{}.address[{index}].prefix-length", self.section);
-            found.push(interface.error(Rule::PrefixLength, &key, message));
+            result.push(interface.error(Rule::PrefixLength, &key, message));
         }
     }
 }
 
-pub(super) fn check(state: &HostState, found: &mut HostResult) {
+pub(super) fn check(state: &HostState, result: &mut HostResult) {
     for interface in &state.interfaces {
         FamilySection::all_in(interface).for_each(|family| {
-            family.check_prefix_lengths(interface, found);
-            family.check_syntax(interface, found);
+            family.check_prefix_lengths(interface, result);
+            family.check_syntax(interface, result);
         });
-        claim_static_addresses(interface, found);
-        record_dynamic_families(interface, found);
+        claim_static_addresses(interface, result);
+        record_dynamic_families(interface, result);
     }
     let by_name = state.interfaces_by_name();
     let routes: Vec<RouteEntry> = yaml::list_at(state.root, &["routes", "config"])
@@ -106,39 +106,39 @@ pub(super) fn check(state: &HostState, found: &mut HostResult) {
         .collect();
     let on_link = on_link_networks(&routes);
     for route in &routes {
-        route.check_syntax(found);
-        route.check(&by_name, &on_link, found);
+        route.check_syntax(result);
+        route.check(&by_name, &on_link, result);
     }
-    check_name_servers(state, found);
-    claim_hostname(state, found);
+    check_name_servers(state, result);
+    claim_hostname(state, result);
 }
 
-/// Returns the section of an interface for the family of an address.
+/// Returns the name of the interface section for the family of an address.
 fn section_of(address: IpAddr) -> &'static str {
     if address.is_ipv4() { "ipv4" } else { "ipv6" }
 }
 
-/// Returns the name of the family of an address.
+/// Returns the name of an address's family for messages.
 fn family_name(address: IpAddr) -> &'static str {
     if address.is_ipv4() { "IPv4" } else { "IPv6" }
 }
 
-fn invalid_address_message(written: &str) -> String {
-    format!("\"{}\" is not an IP address", shortened(written))
+fn invalid_address_message(text: &str) -> String {
+    format!("\"{}\" is not an IP address", shortened(text))
 }
 
-/// Records the address families in which an interface gets addresses from the network.
-fn record_dynamic_families(interface: &Interface, found: &mut HostResult) {
+/// Records the address families in which an interface gets its addresses from the network, by DHCP or autoconf.
+fn record_dynamic_families(interface: &Interface, result: &mut HostResult) {
     for family in FamilySection::enabled_in(interface).filter(FamilySection::is_dynamic) {
         match family.section {
-            "ipv4" => found.dynamic_families.ipv4 = true,
-            _ => found.dynamic_families.ipv6 = true,
+            "ipv4" => result.dynamic_families.ipv4 = true,
+            _ => result.dynamic_families.ipv6 = true,
         }
     }
 }
 
-/// Claims static addresses for the interface, except those that only the machine itself uses.
-fn claim_static_addresses(interface: &Interface, found: &mut HostResult) {
+/// Claims static addresses for the interface, except addresses that only the machine itself uses.
+fn claim_static_addresses(interface: &Interface, result: &mut HostResult) {
     if interface.has_type(&["loopback", "dummy"]) {
         return;
     }
@@ -146,7 +146,7 @@ fn claim_static_addresses(interface: &Interface, found: &mut HostResult) {
         for (index, written, Cidr { address, .. }) in family.addresses() {
             if !address.is_loopback() && !is_link_local(address) {
                 let path = format!("{}.{}.address[{index}].ip", interface.path, family.section);
-                found.claim(Identity::Address(address), &written, Some(&interface.name), path);
+                result.claim(Identity::Address(address), &written, Some(&interface.name), path);
             }
         }
     }
@@ -163,7 +163,7 @@ struct RouteEntry<'a> {
     path: String,
     value: &'a Value,
     interface: Option<Cow<'a, str>>,
-    /// The gateway; `None` if it is unspecified (`0.0.0.0` or `::`).
+    /// The gateway, or `None` if it is unspecified (`0.0.0.0` or `::`).
     gateway: Option<IpAddr>,
 }
 
@@ -179,26 +179,26 @@ impl<'a> RouteEntry<'a> {
         })
     }
 
-    /// Checks the syntax of the destination and the gateway. Errors of nmstate contain no line for them.
-    fn check_syntax(&self, found: &mut HostResult) {
+    /// Checks the syntax of the destination and the gateway. nmstate's own errors do not contain their lines.
+    fn check_syntax(&self, result: &mut HostResult) {
         let text = |key| yaml::text_at(self.value, key).filter(|text| !text.is_empty());
         let mut report = |key: &str, message: String| {
-            found.push(DraftFinding::error(Rule::MalformedAddress, format!("{}.{key}", self.path), message));
+            result.push(DraftFinding::error(Rule::MalformedAddress, format!("{}.{key}", self.path), message));
         };
-        if let Some(written) = text("destination")
-            && Cidr::parse(&written).is_none()
-            && written.parse::<IpAddr>().is_err()
+        if let Some(value_text) = text("destination")
+            && Cidr::parse(&value_text).is_none()
+            && value_text.parse::<IpAddr>().is_err()
         {
-            let example = if written.contains(':') { "2001:db8::/64" } else { "192.0.2.0/24" };
-            let message = format!("\"{}\" is not a network such as {example}", shortened(&written));
+            let example = if value_text.contains(':') { "2001:db8::/64" } else { "192.0.2.0/24" };
+            let message = format!("\"{}\" is not a network such as {example}", shortened(&value_text));
             report("destination", message);
         }
-        if let Some(written) = text("next-hop-address").filter(|text| text.parse::<IpAddr>().is_err()) {
-            report("next-hop-address", invalid_address_message(&written));
+        if let Some(value_text) = text("next-hop-address").filter(|text| text.parse::<IpAddr>().is_err()) {
+            report("next-hop-address", invalid_address_message(&value_text));
         }
     }
 
-    /// Returns the gateway as the user wrote it.
+    /// Returns the gateway in the user's notation.
     fn gateway_text(&self) -> String {
         yaml::text_at(self.value, "next-hop-address").map(|text| excerpt(&text)).unwrap_or_default()
     }
@@ -207,20 +207,20 @@ impl<'a> RouteEntry<'a> {
         &self,
         by_name: &HashMap<&str, &Interface>,
         on_link: &HashMap<&str, Vec<Cidr>>,
-        found: &mut HostResult,
+        result: &mut HostResult,
     ) {
         let Some(name) = self.interface.as_deref() else {
-            // Routes of a special type, such as blackhole routes, need no interface.
+            // Routes with a special type, such as blackhole routes, need no interface.
             if yaml::value_at(self.value, "route-type").is_none() {
                 let message = "the route has no interface to go through";
-                found.push(DraftFinding::error(Rule::RouteInterface, &self.path, message));
+                result.push(DraftFinding::error(Rule::RouteInterface, &self.path, message));
             }
             return;
         };
         let Some(interface) = by_name.get(name) else {
             let path = format!("{}.next-hop-interface", self.path);
             let message = format!("the document has no interface {}", excerpt(name));
-            found.push(DraftFinding::error(Rule::RouteInterface, path, message).with_interface(name));
+            result.push(DraftFinding::error(Rule::RouteInterface, path, message).with_interface(name));
             return;
         };
         let Some(gateway) = self.gateway else { return };
@@ -230,36 +230,36 @@ impl<'a> RouteEntry<'a> {
             problem.or_else(|| self.gateway_problem(gateway, interface, on_link))
         {
             let path = format!("{}.next-hop-address", self.path);
-            found.push(DraftFinding::new(severity, Rule::Gateway, path, message).with_interface(name));
+            result.push(DraftFinding::new(severity, Rule::Gateway, path, message).with_interface(name));
         }
     }
 
-    /// Returns an error if destination and gateway have different address families. `NetworkManager` ignores such
-    /// routes.
+    /// Returns an error if the destination and the gateway have different address families. `NetworkManager` ignores
+    /// such routes.
     fn family_problem(&self, gateway: IpAddr) -> Option<String> {
         let destination = yaml::text_at(self.value, "destination")?;
         let destination: IpAddr = destination.split('/').next()?.parse().ok()?;
         let [of_gateway, of_destination] = [gateway, destination].map(family_name);
         (of_gateway != of_destination).then(|| {
-            let written = self.gateway_text();
-            format!("the gateway {written} is {of_gateway}, the destination is {of_destination}")
+            let gateway_text = self.gateway_text();
+            format!("the gateway {gateway_text} is {of_gateway}, the destination is {of_destination}")
         })
     }
 
-    /// Returns a problem if a gateway is in none of the networks of its interface, and no route makes it reachable on
-    /// the link. If all addresses of the interface have the full prefix length, the problem is only a warning, because
-    /// the system often finds the gateway anyway.
+    /// Returns a problem if a gateway is in no network of its interface and no route makes it reachable on the link. If
+    /// all addresses of the interface have the full prefix length, the problem is only a warning, because the system
+    /// often reaches the gateway anyway.
     fn gateway_problem(
         &self,
         gateway: IpAddr,
         interface: &Interface,
         on_link: &[Cidr],
     ) -> Option<(Severity, String)> {
-        let (name, written) = (excerpt(&interface.name), self.gateway_text());
+        let (name, gateway_text) = (excerpt(&interface.name), self.gateway_text());
         let family_name = family_name(gateway);
         let mut families = FamilySection::enabled_in(interface);
         let Some(family) = families.find(|family| family.section == section_of(gateway)) else {
-            let message = format!("{name} has no {family_name} to reach the gateway {written}");
+            let message = format!("{name} has no {family_name} to reach the gateway {gateway_text}");
             return (!interface.has_type(TYPES_WITH_OWN_ADDRESSES)).then_some((Severity::Error, message));
         };
         let subnets: Vec<Cidr> = family.addresses().map(|(_, _, subnet)| subnet).collect();
@@ -267,7 +267,7 @@ impl<'a> RouteEntry<'a> {
             return None;
         }
         if subnets.iter().any(|subnet| subnet.address == gateway) {
-            let message = format!("the gateway {written} is the interface {name} itself");
+            let message = format!("the gateway {gateway_text} is the interface {name} itself");
             return Some((Severity::Error, message));
         }
         // An interface with IPv6 always has a link-local address.
@@ -276,12 +276,12 @@ impl<'a> RouteEntry<'a> {
             return None;
         }
         if subnets.is_empty() {
-            let message = format!("{name} has no {family_name} address to reach the gateway {written}");
+            let message = format!("{name} has no {family_name} address to reach the gateway {gateway_text}");
             return Some((Severity::Error, message));
         }
         let is_certain = subnets.iter().any(|subnet| !subnet.is_single_address());
         let severity = if is_certain { Severity::Error } else { Severity::Warning };
-        Some((severity, format!("the gateway {written} is not in a network of {name}")))
+        Some((severity, format!("the gateway {gateway_text} is not in a network of {name}")))
     }
 }
 
@@ -298,8 +298,8 @@ fn on_link_networks<'a>(routes: &'a [RouteEntry]) -> HashMap<&'a str, Vec<Cidr>>
     networks
 }
 
-/// Checks that each name server has an interface with its address family.
-fn check_name_servers(state: &HostState, found: &mut HostResult) {
+/// Checks that each name server has an interface with an address of the same family.
+fn check_name_servers(state: &HostState, result: &mut HostResult) {
     let sections: Vec<&str> = state
         .interfaces
         .iter()
@@ -307,29 +307,29 @@ fn check_name_servers(state: &HostState, found: &mut HostResult) {
         .collect();
     let servers = yaml::list_at(state.root, &["dns-resolver", "config", "server"]);
     for (index, server) in servers.iter().enumerate() {
-        let Some(written) = yaml::scalar_text(server) else { continue };
+        let Some(text) = yaml::scalar_text(server) else { continue };
         let path = format!("dns-resolver.config.server[{index}]");
-        // The name of an interface may follow a link-local address.
-        let address = written.split_once('%').map_or(&*written, |(address, _)| address);
+        // A link-local address may have a zone, which is the name of an interface.
+        let address = text.split_once('%').map_or(&*text, |(address, _)| address);
         let Ok(server) = address.parse::<IpAddr>() else {
-            found.push(DraftFinding::error(Rule::MalformedAddress, path, invalid_address_message(&written)));
+            result.push(DraftFinding::error(Rule::MalformedAddress, path, invalid_address_message(&text)));
             continue;
         };
         if !sections.contains(&section_of(server)) {
             let family = family_name(server);
-            let message = format!("no interface has {family} to reach the name server {}", excerpt(&written));
-            found.push(DraftFinding::error(Rule::DnsInterface, path, message));
+            let message = format!("no interface has {family} to reach the name server {}", excerpt(&text));
+            result.push(DraftFinding::error(Rule::DnsInterface, path, message));
         }
     }
 }
 
-fn claim_hostname(state: &HostState, found: &mut HostResult) {
+fn claim_hostname(state: &HostState, result: &mut HostResult) {
     let Some(hostname) = yaml::value_at(state.root, "hostname") else { return };
     for key in ["config", "running"] {
-        let Some(written) = yaml::text_at(hostname, key) else { continue };
-        let name = written.trim().to_ascii_lowercase();
+        let Some(text) = yaml::text_at(hostname, key) else { continue };
+        let name = text.trim().to_ascii_lowercase();
         if !name.is_empty() && !name.starts_with("localhost") {
-            return found.claim(Identity::Hostname(name), written.trim(), None, format!("hostname.{key}"));
+            return result.claim(Identity::Hostname(name), text.trim(), None, format!("hostname.{key}"));
         }
     }
 }

@@ -1,24 +1,24 @@
-//! The interfaces that a document declares.
+//! Lists the interfaces that a document declares.
 
 use super::interface::{is_network_card, subordinates};
 use super::state::HostState;
 use crate::network::document::NetworkDocument;
 use crate::network::{HostNetwork, yaml};
 
-/// An interface that a document declares, or names as a port or base interface.
+/// An interface that a document declares, or that it uses as a port or base interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeclaredInterface {
-    /// The name in the document.
+    /// The name of the interface in the document.
     pub name: String,
-    /// Whether it is a network card, which needs a MAC address.
+    /// `true` if the interface is a network card, which needs a MAC address.
     pub is_network_card: bool,
-    /// The MAC address as written in the document.
+    /// The MAC address in the document's notation; `None` if the document has none.
     pub mac_address: Option<String>,
 }
 
-/// Returns the interfaces that a host's document declares, then those that it only names as ports or base interfaces,
-/// each once. Returns an empty list if the document cannot be parsed.
+/// Returns the interfaces that a host's document declares, followed by the interfaces that it only uses as ports or
+/// base interfaces, each once. Returns an empty list if the document cannot be parsed.
 ///
 /// # Examples
 ///
@@ -40,11 +40,11 @@ pub fn declared_interfaces(host: &HostNetwork) -> Vec<DeclaredInterface> {
         is_network_card: is_network_card(interface),
         mac_address: yaml::text_at(interface.value, "mac-address").map(std::borrow::Cow::into_owned),
     });
-    let named = state.interfaces.iter().flat_map(subordinates).map(|part| DeclaredInterface {
+    let others = state.interfaces.iter().flat_map(subordinates).map(|part| DeclaredInterface {
         name: part.name.into_owned(),
         is_network_card: true,
         mac_address: None,
     });
     let mut names = std::collections::HashSet::new();
-    declared.chain(named).filter(|interface| names.insert(interface.name.clone())).collect()
+    declared.chain(others).filter(|interface| names.insert(interface.name.clone())).collect()
 }

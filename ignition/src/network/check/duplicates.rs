@@ -1,4 +1,4 @@
-//! Rules across hosts: MAC addresses, static addresses and host names are unique.
+//! Rules across hosts: MAC addresses, static addresses and host names must be unique.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,11 +15,11 @@ struct IdentityOwner<'a> {
     interface: Option<String>,
 }
 
-/// Reports every identity that another host or interface claimed first. The first host in order is the owner.
-pub(super) fn check(hosts: &[HostNetwork], found: &mut [HostResult]) {
+/// Reports every identity that another host or interface has claimed before. The first host in the list is the owner.
+pub(super) fn check(hosts: &[HostNetwork], results: &mut [HostResult]) {
     let mut owners: HashMap<Identity, IdentityOwner> = HashMap::new();
-    for (index, (host, found)) in hosts.iter().zip(found).enumerate() {
-        for claim in std::mem::take(&mut found.claims) {
+    for (index, (host, result)) in hosts.iter().zip(results).enumerate() {
+        for claim in std::mem::take(&mut result.claims) {
             let owner = match owners.entry(claim.identity.clone()) {
                 Entry::Vacant(place) => {
                     place.insert(IdentityOwner { index, host, interface: claim.interface });
@@ -36,7 +36,7 @@ pub(super) fn check(hosts: &[HostNetwork], found: &mut [HostResult]) {
             };
             let owner = owner_description(owner, index);
             let message = format!("{} is also the {what} {owner}", excerpt(&claim.written));
-            found.push(claim.finding(Severity::Error, rule, message));
+            result.push(claim.finding(Severity::Error, rule, message));
         }
     }
 }

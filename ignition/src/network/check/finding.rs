@@ -1,4 +1,4 @@
-//! Findings of the checks.
+//! The findings of the checks.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::visible::visible;
 pub enum Rule {
     /// The document cannot be parsed.
     Unreadable,
-    /// The generator rejects the document.
+    /// The generator rejects the document, so there are no keyfiles.
     NoKeyfiles,
     /// The document has no interfaces.
     NoInterfaces,
@@ -28,13 +28,13 @@ pub enum Rule {
     DuplicateName,
     /// The map contains a name that the document does not use.
     UnusedMac,
-    /// The document has a network card for which the map has no MAC address.
+    /// The MAC address map has no entry for a network card in the document.
     UnmappedInterface,
-    /// A port or base interface is declared neither in the document nor in the map, or an interface depends on itself.
+    /// Neither the document nor the map declares a port or base interface, or an interface depends on itself.
     UnknownInterface,
     /// The document declares an interface twice.
     DuplicateInterface,
-    /// The kernel does not accept the name of an interface.
+    /// An interface name is not valid in the kernel.
     InterfaceName,
     /// An interface is a port of two controllers.
     PortOfTwo,
@@ -50,42 +50,42 @@ pub enum Rule {
     DuplicateAddress,
     /// Two hosts have the same name.
     DuplicateHostname,
-    /// A static address is a virtual address of the cluster.
+    /// A host uses a virtual address of the cluster as a static address.
     Vip,
     /// A host has no static address in the machine networks of its cluster.
     MachineNetwork,
     /// A gateway cannot be reached through its interface.
     Gateway,
-    /// A route has no interface, or one that the document does not declare.
+    /// A route has no interface, or the document does not declare its interface.
     RouteInterface,
     /// A name server has no interface with its address family.
     DnsInterface,
-    /// The host has more findings than are listed.
+    /// The host has more findings than the report contains.
     MoreFindings,
 }
 
-/// One problem in the network of a host.
+/// A problem in the network of a host.
 ///
-/// `Display` writes it on one line, in the form of a compiler's message.
+/// `Display` writes the finding on one line, in the format of compiler messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct NetworkFinding {
-    /// The severity. With an error, the host will not get the intended network.
+    /// The severity. An error means that the host will not get the intended network.
     pub severity: Severity,
-    /// The rule.
+    /// The rule that the finding is about, for programs.
     pub rule: Rule,
     /// The index of the host among the checked hosts. `Display` counts hosts from 1 instead.
     pub host: usize,
-    /// The name of the host for messages.
+    /// The name of the host in messages, if one is set.
     pub name: Option<String>,
-    /// The name of the interface in the document.
+    /// The name of the interface in the document, if the finding is about an interface.
     pub interface: Option<String>,
     /// The path of the value, such as `interfaces[0].ipv4` or `mac_interface_map[0].mac_address`; empty for the whole
     /// document.
     pub path: String,
-    /// The line of the value in the document, if it is known.
+    /// The line of the value in the document, if known.
     pub line: Option<usize>,
-    /// The problem.
+    /// The problem in words.
     pub message: String,
 }
 
@@ -105,7 +105,7 @@ impl fmt::Display for NetworkFinding {
     }
 }
 
-/// All findings, in the order of the hosts and, for each host, of the rules.
+/// All findings, in the order of the hosts. The findings of a host are in the order of the rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct NetworkReport {
@@ -117,13 +117,13 @@ impl NetworkReport {
         Self { findings }
     }
 
-    /// Returns the findings.
+    /// Returns the findings, in the order of the hosts.
     #[must_use]
     pub fn findings(&self) -> &[NetworkFinding] {
         &self.findings
     }
 
-    /// Returns whether a finding is an error.
+    /// Returns `true` if at least one finding is an error.
     #[must_use]
     pub fn is_fatal(&self) -> bool {
         self.findings.iter().any(|finding| finding.severity == Severity::Error)
@@ -136,13 +136,13 @@ impl fmt::Display for NetworkReport {
     }
 }
 
-/// A finding that is not yet assigned to a host.
+/// A finding that is not assigned to a host yet.
 pub(super) struct DraftFinding {
     pub(super) severity: Severity,
     pub(super) rule: Rule,
     pub(super) interface: Option<String>,
     pub(super) path: String,
-    /// The line, if it differs from that of the path.
+    /// The line of the finding, if it differs from the line of the path.
     pub(super) line: Option<usize>,
     pub(super) message: String,
 }
@@ -170,15 +170,16 @@ impl DraftFinding {
     }
 }
 
-/// Maximum length in characters of a name in a message.
+/// Maximum length of a name in a message, in characters.
 const MAX_EXCERPT_CHARS: usize = 48;
 
-/// Returns a text of a document for a message: shortened, with control characters escaped. An empty text is visible.
+/// Returns a text from a document in the form for messages: shortened, quoted if empty, and with control characters
+/// escaped.
 pub(super) fn excerpt(text: &str) -> String {
     visible(&shortened(text)).to_owned()
 }
 
-/// Returns a text of a document as [`excerpt`], for a place where quotes or a key surround it.
+/// Returns a text from a document like [`excerpt`], for a message in which quotes or a key surround the text.
 pub(super) fn shortened(text: &str) -> String {
     let short: String = text.chars().take(MAX_EXCERPT_CHARS).collect();
     let end = if short.len() < text.len() { "..." } else { "" };

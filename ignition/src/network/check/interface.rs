@@ -1,4 +1,4 @@
-//! Rules for interfaces and for their ports and base interfaces.
+//! Rules for interfaces, their ports and their base interfaces.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -10,26 +10,26 @@ use super::state::{HostResult, HostState, Identity, Interface, is_predictable_na
 use crate::network::{MacAddr, MacError, yaml};
 use crate::report::Severity;
 
-/// Maximum length in bytes of an interface name in the kernel.
+/// Maximum length of an interface name in the kernel, in bytes.
 const MAX_NAME_LEN: usize = 15;
-/// Largest valid VLAN ID. 4095 is reserved.
+/// Maximum VLAN ID. 4095 is reserved.
 const MAX_VLAN: i128 = 4094;
-/// Smallest and largest MTU of IPv4, and the smallest that IPv6 needs.
+/// Minimum MTU of IPv4. The next constants are the maximum MTU and the minimum MTU of IPv6.
 const MIN_MTU: i128 = 68;
 const MAX_MTU: i128 = 65_535;
 const MIN_MTU_IPV6: i128 = 1280;
 
 const ETHERNET_TYPES: &[&str] = &["ethernet", "802-3-ethernet"];
-/// Sections of an interface that have ports, with the keys of the lists.
+/// Sections of an interface that contain ports, with the keys of the port lists.
 const SECTIONS_WITH_PORTS: &[(&str, &[&str])] = &[
     ("link-aggregation", &["port", "ports", "ports-config"]),
     ("bridge", &["port", "ports"]),
     ("vrf", &["port", "ports"]),
 ];
-/// Sections of an interface that have a base interface.
+/// Sections of an interface that contain the name of a base interface.
 const SECTIONS_WITH_BASE: &[&str] =
     &["vlan", "vxlan", "mac-vlan", "mac-vtap", "macsec", "ipvlan", "infiniband"];
-/// Types that live in user space: their interfaces may have the name of a kernel interface.
+/// Types of interfaces that exist only in user space. Their names may be the same as the name of a kernel interface.
 pub(super) const USER_SPACE_TYPES: &[&str] = &["ovs-bridge", "ovs-port", "ipsec"];
 
 /// A port or base interface of another interface.
@@ -39,7 +39,7 @@ pub(super) struct Subordinate<'a> {
     is_base: bool,
 }
 
-pub(super) fn check(state: &HostState, found: &mut HostResult) {
+pub(super) fn check(state: &HostState, result: &mut HostResult) {
     let by_name = state.interfaces_by_name();
     let mut names = HashSet::new();
     let mut controllers: HashMap<Cow<str>, &Interface> = HashMap::new();
@@ -48,36 +48,36 @@ pub(super) fn check(state: &HostState, found: &mut HostResult) {
         let class = interface.has_type(USER_SPACE_TYPES);
         if !names.insert((&*interface.name, class)) {
             let message = format!("duplicate interface {}", excerpt(&interface.name));
-            found.push(interface.error(Rule::DuplicateInterface, "name", message));
+            result.push(interface.error(Rule::DuplicateInterface, "name", message));
         }
-        check_name(&interface.name, &format!("{}.name", interface.path), found);
-        check_mac(interface, found);
-        check_mtu(interface, &by_name, found);
-        check_vlan(interface, found);
-        check_mapping(state, interface, found);
+        check_name(&interface.name, &format!("{}.name", interface.path), result);
+        check_mac(interface, result);
+        check_mtu(interface, &by_name, result);
+        check_vlan(interface, result);
+        check_mapping(state, interface, result);
         for part in subordinates(interface) {
-            check_declared(state, interface, &part, &by_name, found);
+            check_declared(state, interface, &part, &by_name, result);
             if !part.is_base {
                 let first = *controllers.entry(part.name.clone()).or_insert(interface);
                 if first.name != interface.name {
                     let [port, one, other] = [&part.name, &first.name, &interface.name].map(|it| excerpt(it));
                     let message = format!("{port} is a port of both {one} and {other}");
                     let finding = DraftFinding::error(Rule::PortOfTwo, &part.path, message);
-                    found.push(finding.with_interface(&interface.name));
+                    result.push(finding.with_interface(&interface.name));
                 }
             }
             used.insert(part.name);
         }
     }
-    check_unused_names(state, &by_name, &used, found);
+    check_unused_names(state, &by_name, &used, result);
 }
 
-/// Reports names of the map that the document does not use.
+/// Reports names in the map that the document does not use.
 fn check_unused_names(
     state: &HostState,
     by_name: &HashMap<&str, &Interface>,
     used: &HashSet<Cow<str>>,
-    found: &mut HostResult,
+    result: &mut HostResult,
 ) {
     let is_used = |name: &&str| by_name.contains_key(*name) || used.contains(*name);
     let mapped = state.mapped.iter().flatten().map(|(name, position)| (*name, *position));
@@ -86,12 +86,12 @@ fn check_unused_names(
     for (name, position) in unused {
         let path = format!("{}[{position}].logical_nic_name", super::MAP_PATH);
         let message = format!("the document has no interface {}", excerpt(name));
-        found.push(DraftFinding::warning(Rule::UnusedMac, path, message).with_interface(name));
+        result.push(DraftFinding::warning(Rule::UnusedMac, path, message).with_interface(name));
     }
 }
 
-/// Checks that a name is valid for the kernel and for the files of the early boot.
-pub(super) fn check_name(name: &str, path: &str, found: &mut HostResult) {
+/// Checks that a name is valid for the kernel and in the files for early boot.
+pub(super) fn check_name(name: &str, path: &str, result: &mut HostResult) {
     let is_wrong = |it: char| it.is_whitespace() || it.is_control() || "/:%".contains(it);
     let message = if name.len() > MAX_NAME_LEN {
         format!("the name {} has {} bytes; the kernel takes {MAX_NAME_LEN}", excerpt(name), name.len())
@@ -100,41 +100,41 @@ pub(super) fn check_name(name: &str, path: &str, found: &mut HostResult) {
     } else {
         return;
     };
-    found.push(DraftFinding::error(Rule::InterfaceName, path, message).with_interface(name));
+    result.push(DraftFinding::error(Rule::InterfaceName, path, message).with_interface(name));
 }
 
 /// Parses the MAC address of an interface. The error is the message of a finding.
-pub(super) fn parse_unicast_mac(written: &str) -> Result<MacAddr, String> {
-    let mac: MacAddr = written.parse().map_err(|error: MacError| error.to_string())?;
+pub(super) fn parse_unicast_mac(text: &str) -> Result<MacAddr, String> {
+    let mac: MacAddr = text.parse().map_err(|error: MacError| error.to_string())?;
     if mac.is_unicast() {
         return Ok(mac);
     }
-    Err(format!("no interface can have the address {}", excerpt(written)))
+    Err(format!("no interface can have the address {}", excerpt(text)))
 }
 
-fn check_mac(interface: &Interface, found: &mut HostResult) {
-    let Some(written) = yaml::text_at(interface.value, "mac-address") else {
+fn check_mac(interface: &Interface, result: &mut HostResult) {
+    let Some(text) = yaml::text_at(interface.value, "mac-address") else {
         if interface.is_known_by_mac() {
             let message = "the interface is identified by its MAC address, but has none";
-            found.push(interface.error(Rule::MalformedMac, "identifier", message));
+            result.push(interface.error(Rule::MalformedMac, "identifier", message));
         }
         return;
     };
-    match parse_unicast_mac(&written) {
+    match parse_unicast_mac(&text) {
         Ok(mac) => {
             let path = format!("{}.mac-address", interface.path);
-            found.claim(Identity::Mac(mac), &written, Some(&interface.name), path);
+            result.claim(Identity::Mac(mac), &text, Some(&interface.name), path);
         }
-        Err(message) => found.push(interface.error(Rule::MalformedMac, "mac-address", message)),
+        Err(message) => result.push(interface.error(Rule::MalformedMac, "mac-address", message)),
     }
 }
 
-fn check_mtu(interface: &Interface, by_name: &HashMap<&str, &Interface>, found: &mut HostResult) {
+fn check_mtu(interface: &Interface, by_name: &HashMap<&str, &Interface>, result: &mut HostResult) {
     let mtu = match yaml::number_at(interface.value, "mtu") {
         Some(Ok(mtu)) => mtu,
         Some(Err(text)) => {
             let message = format!("\"{}\" is not a valid MTU", shortened(&text));
-            return found.push(interface.error(Rule::Mtu, "mtu", message));
+            return result.push(interface.error(Rule::Mtu, "mtu", message));
         }
         None => return,
     };
@@ -142,29 +142,29 @@ fn check_mtu(interface: &Interface, by_name: &HashMap<&str, &Interface>, found: 
     let base = yaml::value_at(interface.value, "vlan").and_then(|vlan| yaml::text_at(vlan, "base-iface"));
     let base =
         base.and_then(|base| by_name.get(&*base)).and_then(|base| yaml::number_at(base.value, "mtu")?.ok());
-    let written = yaml::text_at(interface.value, "mtu").map(|text| excerpt(&text)).unwrap_or_default();
-    // A loopback interface may have any MTU.
+    let mtu_text = yaml::text_at(interface.value, "mtu").map(|text| excerpt(&text)).unwrap_or_default();
+    // Any MTU is valid for a loopback interface.
     let is_in_range =
         if interface.has_type(&["loopback"]) { mtu >= 0 } else { (MIN_MTU..=MAX_MTU).contains(&mtu) };
     let message = if !is_in_range {
-        format!("an MTU of {written} is not within {MIN_MTU} to {MAX_MTU}")
+        format!("an MTU of {mtu_text} is not within {MIN_MTU} to {MAX_MTU}")
     } else if has_v6 && mtu < MIN_MTU_IPV6 {
-        format!("an MTU of {written} is too small for IPv6, which needs {MIN_MTU_IPV6}")
+        format!("an MTU of {mtu_text} is too small for IPv6, which needs {MIN_MTU_IPV6}")
     } else if let Some(base) = base.filter(|base| mtu > *base) {
-        format!("an MTU of {written} exceeds that of the base interface {base}")
+        format!("an MTU of {mtu_text} exceeds the MTU of the base interface {base}")
     } else {
         return;
     };
-    found.push(interface.error(Rule::Mtu, "mtu", message));
+    result.push(interface.error(Rule::Mtu, "mtu", message));
 }
 
-fn check_vlan(interface: &Interface, found: &mut HostResult) {
+fn check_vlan(interface: &Interface, result: &mut HostResult) {
     let Some(vlan) = yaml::value_at(interface.value, "vlan").filter(|vlan| vlan.is_object()) else { return };
     let message = match yaml::number_at(vlan, "id") {
         Some(Ok(0)) => {
             let message = "VLAN 0 is not a VLAN: it only marks the priority of packets";
             let finding = interface.error(Rule::VlanId, "vlan.id", message);
-            return found.push(DraftFinding { severity: Severity::Warning, ..finding });
+            return result.push(DraftFinding { severity: Severity::Warning, ..finding });
         }
         Some(Ok(1..=MAX_VLAN)) => return,
         Some(Ok(_)) => {
@@ -174,17 +174,16 @@ fn check_vlan(interface: &Interface, found: &mut HostResult) {
         Some(Err(text)) => format!("\"{}\" is not a valid VLAN ID", shortened(&text)),
         None => "the VLAN ID is missing or not a number".to_owned(),
     };
-    found.push(interface.error(Rule::VlanId, "vlan.id", message));
+    result.push(interface.error(Rule::VlanId, "vlan.id", message));
 }
 
-/// Returns whether an interface is a network card, judged by its type.
+/// Returns `true` if the type of an interface is a type of network cards.
 pub(super) fn is_network_card(interface: &Interface) -> bool {
     interface.kind.is_none() || interface.has_type(ETHERNET_TYPES)
 }
 
-/// Checks that a network card can be found by its MAC address, or by its name if the kernel uses the name of the
-/// document.
-fn check_mapping(state: &HostState, interface: &Interface, found: &mut HostResult) {
+/// Checks that a network card can be found by its MAC address, or by its name if the document uses the kernel's name.
+fn check_mapping(state: &HostState, interface: &Interface, result: &mut HostResult) {
     let name = &*interface.name;
     let is_found = state.is_mapped(name) || interface.is_known_by_mac();
     if state.mapped.is_none() || !is_network_card(interface) || is_found {
@@ -195,16 +194,16 @@ fn check_mapping(state: &HostState, interface: &Interface, found: &mut HostResul
         message.push_str(": the settings apply only on a machine with a card of that name");
         Severity::Warning
     } else if interface.kind.is_none() {
-        // An interface without a type may be of any type.
+        // An interface without a type may have any type, so it may not be a network card.
         Severity::Warning
     } else {
         Severity::Error
     };
     let finding = DraftFinding::new(severity, Rule::UnmappedInterface, &interface.path, message);
-    found.push(finding.with_interface(name));
+    result.push(finding.with_interface(name));
 }
 
-/// Returns the ports and base interfaces of an interface, each once.
+/// Returns the ports and base interfaces of an interface, without duplicates.
 pub(super) fn subordinates<'a>(interface: &Interface<'a>) -> Vec<Subordinate<'a>> {
     let mut parts = Vec::new();
     for (section, keys) in SECTIONS_WITH_PORTS {
@@ -219,8 +218,8 @@ pub(super) fn subordinates<'a>(interface: &Interface<'a>) -> Vec<Subordinate<'a>
         let base = base.filter(|name| !name.is_empty());
         parts.extend(base.map(|name| Subordinate { name, path, is_base: true }));
     }
-    let mut seen = HashSet::new();
-    parts.retain(|part| seen.insert((part.name.clone(), part.is_base)));
+    let mut names = HashSet::new();
+    parts.retain(|part| names.insert((part.name.clone(), part.is_base)));
     parts
 }
 
@@ -249,7 +248,7 @@ fn check_declared(
     interface: &Interface,
     part: &Subordinate,
     by_name: &HashMap<&str, &Interface>,
-    found: &mut HostResult,
+    result: &mut HostResult,
 ) {
     let name = &*part.name;
     if by_name.contains_key(name) || state.is_mapped(name) {
@@ -264,10 +263,10 @@ fn check_declared(
         message.push_str(", and the map has no MAC address for it");
         true
     } else {
-        // Without a map, nmstate creates an interface with this name for an undeclared port.
+        // Without a map, nmstate creates an interface with the name of an undeclared port.
         part.is_base
     };
     let severity = if is_certain { Severity::Error } else { Severity::Warning };
     let finding = DraftFinding::new(severity, Rule::UnknownInterface, &part.path, message);
-    found.push(finding.with_interface(&interface.name));
+    result.push(finding.with_interface(&interface.name));
 }

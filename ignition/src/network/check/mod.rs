@@ -1,9 +1,9 @@
 //! Checks the networks of hosts before an image is built for them.
 //!
-//! First, each host is checked alone, on all processors: its MAC address map, its interfaces, its addresses and routes.
-//! If no rule finds an error, the generator tries to make keyfiles. Then the hosts are compared: no two may have the
-//! same MAC address, static address or name. The checks take about as long as generating the keyfiles, which stay in
-//! the cache.
+//! First, each host is checked alone, on all CPUs: its MAC address map, its interfaces, its addresses and routes. If no
+//! rule reports an error, the generator tries to generate the keyfiles. Then the hosts are compared: two hosts must not
+//! have the same MAC address, static address or name. The checks take about as long as the generation of the keyfiles,
+//! and the keyfiles remain in the cache.
 
 mod address;
 mod cluster;
@@ -30,7 +30,7 @@ use crate::report::Severity;
 use finding::{DraftFinding, shortened};
 use state::{HostResult, HostState};
 
-/// The path of findings about the MAC address map.
+/// The path in findings about the MAC address map.
 const MAP_PATH: &str = "mac_interface_map";
 
 /// Checks the hosts of one image and compares them with their cluster.
@@ -52,9 +52,9 @@ const MAP_PATH: &str = "mac_interface_map";
 #[must_use]
 pub fn check_hosts(hosts: &[HostNetwork], cluster: &ClusterNetworks, cache: &KeyfileCache) -> NetworkReport {
     let inspect = |host: &HostNetwork| {
-        let mut found = check_host(host, cache);
-        cluster::check(cluster, &mut found);
-        found
+        let mut result = check_host(host, cache);
+        cluster::check(cluster, &mut result);
+        result
     };
     build_report(hosts, parallel::map(hosts, &Cancel::new(), inspect))
 }
@@ -66,25 +66,25 @@ pub fn check_hosts_cancellable(
     cache: &KeyfileCache,
     cancel: &Cancel,
 ) -> Option<NetworkReport> {
-    let found = parallel::map(hosts, cancel, |host| check_host(host, cache));
-    (!cancel.is_cancelled()).then(|| build_report(hosts, found))
+    let results = parallel::map(hosts, cancel, |host| check_host(host, cache));
+    (!cancel.is_cancelled()).then(|| build_report(hosts, results))
 }
 
-/// Compares the hosts and reports the findings of each host and across hosts.
-fn build_report(hosts: &[HostNetwork], mut found: Vec<HostResult>) -> NetworkReport {
-    duplicates::check(hosts, &mut found);
-    let findings = hosts.iter().zip(found).enumerate().flat_map(|(index, (host, found))| {
-        let lines = needs_lines(host, &found).then(|| LineIndex::read(host.document()));
-        found.findings.into_iter().map(move |draft| to_finding(draft, index, host, lines.as_ref()))
+/// Compares the hosts with each other. Returns the findings of each host and the findings about several hosts.
+fn build_report(hosts: &[HostNetwork], mut results: Vec<HostResult>) -> NetworkReport {
+    duplicates::check(hosts, &mut results);
+    let findings = hosts.iter().zip(results).enumerate().flat_map(|(index, (host, result))| {
+        let lines = needs_lines(host, &result).then(|| LineIndex::read(host.document()));
+        result.findings.into_iter().map(move |draft| to_finding(draft, index, host, lines.as_ref()))
     });
     NetworkReport::new(findings.collect())
 }
 
-/// Returns whether a finding is about a value of the document. A document that is too large was not parsed, so it is
-/// not indexed either.
-fn needs_lines(host: &HostNetwork, found: &HostResult) -> bool {
+/// Returns `true` if a finding is about a value in the document, so that its line is needed. A document that is too
+/// large was not parsed, so its lines are not indexed either.
+fn needs_lines(host: &HostNetwork, result: &HostResult) -> bool {
     let is_in_document = |draft: &DraftFinding| !draft.path.is_empty() && !draft.path.starts_with(MAP_PATH);
-    found.findings.iter().any(is_in_document) && check_document_len(host.document().len()).is_ok()
+    result.findings.iter().any(is_in_document) && check_document_len(host.document().len()).is_ok()
 }
 
 fn to_finding(
@@ -103,33 +103,33 @@ fn to_finding(
     NetworkFinding { severity, rule, host: index, name, interface, path, line, message }
 }
 
-/// Returns the findings of one host.
+/// Applies the rules to one host.
 fn check_host(host: &HostNetwork, cache: &KeyfileCache) -> HostResult {
-    let mut found = HostResult::default();
-    mac_map::check(host, &mut found);
+    let mut result = HostResult::default();
+    mac_map::check(host, &mut result);
     match NetworkDocument::parse(host.document()) {
         Err(error) => {
             let line = if let NetworkError::Yaml(error) = &error { Some(error.line()) } else { None };
             let draft = DraftFinding::error(Rule::Unreadable, "", with_causes(&error));
-            found.push(DraftFinding { line, ..draft });
+            result.push(DraftFinding { line, ..draft });
         }
         Ok(document) => {
             let state = HostState::new(host, document.root());
-            interface::check(&state, &mut found);
-            cycle::check(&state, &mut found);
-            address::check(&state, &mut found);
+            interface::check(&state, &mut result);
+            cycle::check(&state, &mut result);
+            address::check(&state, &mut result);
             if state.interfaces.is_empty() {
                 let message = "the document has no interfaces";
-                found.push(DraftFinding::error(Rule::NoInterfaces, "interfaces", message));
+                result.push(DraftFinding::error(Rule::NoInterfaces, "interfaces", message));
             }
-            if found.findings.iter().all(|finding| finding.severity != Severity::Error)
+            if result.findings.iter().all(|finding| finding.severity != Severity::Error)
                 && let Err(error) = try_generate(host, &document, cache)
             {
-                found.push(generator_finding(&error, &state));
+                result.push(generator_finding(&error, &state));
             }
         }
     }
-    found
+    result
 }
 
 /// Generates the keyfiles of a host, to find out whether the generator accepts it.
@@ -144,7 +144,7 @@ fn try_generate(
     keyfiles_from_document(document).map(drop).map_err(HostError::in_document_of(""))
 }
 
-/// Returns the generator's error as a finding, with the interface if it is known.
+/// Converts an error of the generator to a finding, with the interface if it is known.
 fn generator_finding(error: &HostError, state: &HostState) -> DraftFinding {
     let HostError::Document { source, .. } = error else {
         return DraftFinding::error(Rule::NoKeyfiles, "", with_causes(error));
@@ -161,10 +161,10 @@ fn generator_finding(error: &HostError, state: &HostState) -> DraftFinding {
     DraftFinding { interface: interface.map(|interface| shortened(&interface.name)), ..draft }
 }
 
-/// Maximum length in characters of a generator's error, which may quote the whole document.
+/// Maximum length of a generator's error in a message, in characters. The error may quote the whole document.
 const MAX_ERROR_CHARS: usize = 400;
 
-/// Returns an error and its causes on one line. Errors of the generator may have several lines.
+/// Returns an error and its causes on one line. The generator's errors may have several lines.
 fn with_causes(error: &(dyn Error + 'static)) -> String {
     let chain = std::iter::successors(Some(error), |error| (*error).source());
     one_line(&chain.map(ToString::to_string).collect::<Vec<_>>().join(": "))

@@ -1,4 +1,4 @@
-//! A document as the rules use it, and the results of the rules.
+//! The input and the output of the rules: a parsed nmstate document, prepared for the checks, and the findings.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,15 +10,15 @@ use super::finding::{DraftFinding, Rule, shortened};
 use crate::network::{HostNetwork, MacAddr, MacInterface, yaml};
 use crate::report::Severity;
 
-/// Maximum number of findings of one host. No user reads more, and a hostile document could cause one for every few
-/// bytes.
+/// Maximum number of findings for one host. Users do not read more, and a hostile document could cause a finding for
+/// every few bytes.
 const MAX_FINDINGS: usize = 100;
 
-/// An interface that the document configures.
+/// An interface that a document configures.
 pub(super) struct Interface<'a> {
     pub(super) value: &'a Value,
     pub(super) name: Cow<'a, str>,
-    /// The type, if the document has one.
+    /// The value of `type`, if the document has one.
     pub(super) kind: Option<Cow<'a, str>>,
     pub(super) path: String,
 }
@@ -34,7 +34,7 @@ impl<'a> Interface<'a> {
         Some(Self { value, name, kind: yaml::text_at(value, "type"), path: format!("interfaces[{index}]") })
     }
 
-    /// Returns an error about the value of a key.
+    /// Returns an error finding about the value of a key.
     pub(super) fn error(&self, rule: Rule, key: &str, message: impl Into<String>) -> DraftFinding {
         DraftFinding::error(rule, format!("{}.{key}", self.path), message).with_interface(&self.name)
     }
@@ -48,7 +48,7 @@ impl<'a> Interface<'a> {
     }
 }
 
-/// A value that only one interface or host may have.
+/// A value that must not be used by two interfaces or hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Identity {
     Mac(MacAddr),
@@ -56,10 +56,10 @@ pub(super) enum Identity {
     Hostname(String),
 }
 
-/// The use of an identity by a host, and its position in the document.
+/// The use of an identity by a host, and the position of the value in the document.
 pub(super) struct IdentityClaim {
     pub(super) identity: Identity,
-    /// The value as the user wrote it.
+    /// The value in the user's notation.
     pub(super) written: String,
     pub(super) interface: Option<String>,
     pub(super) path: String,
@@ -73,14 +73,14 @@ impl IdentityClaim {
     }
 }
 
-/// The address families in which a host gets addresses from the network.
+/// The address families in which a host gets its addresses from the network.
 #[derive(Clone, Copy, Default)]
 pub(super) struct DynamicFamilies {
     pub(super) ipv4: bool,
     pub(super) ipv6: bool,
 }
 
-/// The results for one host.
+/// The results of the rules for one host.
 #[derive(Default)]
 pub(super) struct HostResult {
     pub(super) dynamic_families: DynamicFamilies,
@@ -98,23 +98,23 @@ impl HostResult {
             let message = format!("only the first {MAX_FINDINGS} findings are listed");
             self.findings.push(DraftFinding::warning(Rule::MoreFindings, "", message));
         }
-        // A truncated report of errors stays an error.
+        // If the report is truncated at an error, the last finding must be an error.
         if let (Severity::Error, Some(last)) = (finding.severity, self.findings.last_mut()) {
             last.severity = Severity::Error;
         }
     }
 
-    pub(super) fn claim(&mut self, identity: Identity, written: &str, interface: Option<&str>, path: String) {
-        let (written, interface) = (written.to_owned(), interface.map(str::to_owned));
-        self.claims.push(IdentityClaim { identity, written, interface, path });
+    pub(super) fn claim(&mut self, identity: Identity, text: &str, interface: Option<&str>, path: String) {
+        let (text, interface) = (text.to_owned(), interface.map(str::to_owned));
+        self.claims.push(IdentityClaim { identity, written: text, interface, path });
     }
 }
 
-/// The document and the MAC address map of one host.
+/// The prepared document and the MAC address map of one host.
 pub(super) struct HostState<'a> {
     pub(super) root: &'a Value,
     pub(super) interfaces: Vec<Interface<'a>>,
-    /// The names in the map with their positions; `None` without a map.
+    /// The interface names in the map, with their positions; `None` without a map.
     pub(super) mapped: Option<HashMap<&'a str, usize>>,
 }
 
@@ -130,7 +130,7 @@ impl<'a> HostState<'a> {
         }
     }
 
-    /// Returns the interfaces by name. If two have the same name, the last one counts, as in the generator.
+    /// Returns the interfaces by name. If two interfaces have the same name, the last one counts, as in the generator.
     pub(super) fn interfaces_by_name(&self) -> HashMap<&str, &Interface<'a>> {
         self.interfaces.iter().map(|interface| (&*interface.name, interface)).collect()
     }
@@ -140,7 +140,7 @@ impl<'a> HostState<'a> {
     }
 }
 
-/// Returns whether the kernel's predictable naming may give this name to a network card.
+/// Returns `true` if the predictable naming scheme may assign this name to a network card.
 pub(super) fn is_predictable_name(name: &str) -> bool {
     let kind = name.strip_prefix("en").and_then(|rest| rest.chars().next());
     kind.is_some_and(|kind| "PsvxXbucaipod".contains(kind))

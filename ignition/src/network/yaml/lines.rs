@@ -1,4 +1,4 @@
-//! The line numbers of a document's values.
+//! An index of the line numbers of a document's values.
 
 use std::hash::{BuildHasher, DefaultHasher, Hasher, RandomState};
 
@@ -12,10 +12,10 @@ use crate::network::panics;
 
 /// The line numbers of the values in a document, by paths such as `interfaces[0].ipv4`.
 ///
-/// The line of a value in a mapping is the line of its key. A value from an alias has the line of the alias.
+/// The line of a value in a mapping is the line of its key. The line of a value from an alias is the line of the alias.
 ///
-/// The index keeps hashes of paths instead of paths, so a value takes 16 bytes, however long and deep its path is. A
-/// number that is not written in plain decimal takes its text and 16 more bytes.
+/// The index stores hashes of paths instead of paths, so a value takes 16 bytes, even if its path is long. A number in
+/// a notation other than plain decimal takes another 16 bytes and its text.
 ///
 /// # Examples
 ///
@@ -29,24 +29,24 @@ use crate::network::panics;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct LineIndex {
-    /// The random key of the hashes. No document can be written to have two paths with equal hashes.
+    /// The random key of the hashes. Because of it, no author of a document can create two paths with equal hashes.
     key: RandomState,
-    /// Sorted, with one entry per path.
+    /// Sorted by path, with one entry per path.
     lines: Vec<ValueLine>,
-    /// Sorted.
+    /// Sorted by path.
     numbers: Vec<NonDecimalNumber>,
-    /// The texts of all `numbers`, one after another.
+    /// The concatenated texts of all `numbers`.
     written: String,
 }
 
-/// The line of a value.
+/// The line of a value, by the hash of the value's path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ValueLine {
     path: u64,
     line: u32,
 }
 
-/// A number that is not written in plain decimal, such as `0x1388`, with the range of its text.
+/// A number in a notation other than plain decimal, such as `0x1388`, and the range of its text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct NonDecimalNumber {
     path: u64,
@@ -55,26 +55,26 @@ struct NonDecimalNumber {
 }
 
 impl LineIndex {
-    /// Reads the line numbers of a document, YAML or JSON, up to its first syntax error. The first line is 1.
+    /// Reads the line numbers of a YAML or JSON document, up to the first syntax error. Lines count from 1.
     #[must_use]
     pub fn read(document: &str) -> Self {
         const NO_BREAK_SPACE: char = '\u{a0}';
-        let found = record_lines(document);
+        let index = record_lines(document);
         if !document.contains(NO_BREAK_SPACE) {
-            return found;
+            return index;
         }
-        // The reader accepts such documents with spaces instead of no-break spaces.
+        // For such documents, the reader replaces no-break spaces with spaces.
         let replaced = record_lines(&document.replace(NO_BREAK_SPACE, " "));
-        if replaced.lines.len() > found.lines.len() { replaced } else { found }
+        if replaced.lines.len() > index.lines.len() { replaced } else { index }
     }
 
-    /// Replaces the decimal value in a message about a number with the number as the user wrote it.
+    /// Replaces the decimal value in a message about a number with the number in the user's notation.
     pub(in crate::network) fn as_written(&self, path: &str, message: String) -> String {
         let mut hash = PathHash::new(&self.key);
         hash.push(path);
-        let written = self.written_number(hash.finish());
-        match written.and_then(|written| Some((non_decimal_value(written)?, written))) {
-            Some((decimal, written)) => message.replacen(&decimal, written, 1),
+        let text = self.written_number(hash.finish());
+        match text.and_then(|text| Some((non_decimal_value(text)?, text))) {
+            Some((decimal, text)) => message.replacen(&decimal, text, 1),
             None => message,
         }
     }
@@ -85,13 +85,13 @@ impl LineIndex {
         self.written.get(range).filter(|_| number.path == path)
     }
 
-    /// Returns the line of a value, or of the innermost value around it that has a line.
+    /// Returns the line of a value, or the line of the innermost value around it that has a line.
     #[must_use]
     pub fn find(&self, path: &str) -> Option<usize> {
         let mut hash = PathHash::new(&self.key);
         let mut innermost = None;
         let mut hashed = 0;
-        // One pass over the path: it may contain a key that is almost as long as the document.
+        // The path is read in one pass, because it may contain a key that is almost as long as the document.
         for (end, _) in path.match_indices(['.', '[']).chain([(path.len(), "")]) {
             hash.push(path.get(hashed..end)?);
             hashed = end;
@@ -101,12 +101,12 @@ impl LineIndex {
     }
 
     fn line(&self, path: u64) -> Option<usize> {
-        let found = self.lines.get(self.lines.partition_point(|it| it.path < path))?;
-        usize::try_from(found.line).ok().filter(|_| found.path == path)
+        let entry = self.lines.get(self.lines.partition_point(|it| it.path < path))?;
+        usize::try_from(entry.line).ok().filter(|_| entry.path == path)
     }
 }
 
-/// The hash of a path, whose text comes in any number of pieces.
+/// The hash of a path. The hash does not depend on how the text of the path is split into pieces.
 #[derive(Clone)]
 struct PathHash {
     hasher: DefaultHasher,
@@ -120,7 +120,7 @@ impl PathHash {
 
     fn push(&mut self, text: &str) {
         self.is_empty &= text.is_empty();
-        // The hash of several bytes at once may depend on where a text is split.
+        // Write single bytes, because the hash of several bytes may depend on where the text is split.
         text.bytes().for_each(|byte| self.hasher.write_u8(byte));
     }
 
@@ -137,29 +137,29 @@ impl PathHash {
 }
 
 fn record_lines(text: &str) -> LineIndex {
-    let found = LineIndex::default();
-    let mut walk = LineRecorder { path: PathHash::new(&found.key), frames: Vec::new(), found };
-    // The lines found before a panic of the parser are correct.
+    let index = LineIndex::default();
+    let mut walk = LineRecorder { path: PathHash::new(&index.key), frames: Vec::new(), found: index };
+    // The lines recorded before a panic of the parser are correct.
     let _ = panics::catch_panic(|| walk.record(text));
-    let mut found = walk.found;
-    // Of several values with the same path, the first one counts.
-    found.lines.sort_unstable();
-    found.lines.dedup_by_key(|value| value.path);
-    found.numbers.sort_unstable();
-    found.lines.shrink_to_fit();
-    found.numbers.shrink_to_fit();
-    found.written.shrink_to_fit();
-    found
+    let mut index = walk.found;
+    // If several values have the same path, the first one counts.
+    index.lines.sort_unstable();
+    index.lines.dedup_by_key(|value| value.path);
+    index.numbers.sort_unstable();
+    index.lines.shrink_to_fit();
+    index.numbers.shrink_to_fit();
+    index.written.shrink_to_fit();
+    index
 }
 
-/// A collection whose end has not been read.
+/// A collection that is not complete yet.
 struct PathFrame {
-    /// The path of the collection itself.
+    /// The path of the collection.
     path: PathHash,
     next: NextValue,
 }
 
-/// What comes next in a collection.
+/// The kind of the next value in a collection.
 enum NextValue {
     Item(usize),
     Key,
@@ -169,7 +169,7 @@ enum NextValue {
 struct LineRecorder {
     path: PathHash,
     frames: Vec<PathFrame>,
-    /// Not sorted yet.
+    /// The recorded lines, not sorted yet.
     found: LineIndex,
 }
 
@@ -238,7 +238,7 @@ impl LineRecorder {
         self.frames.push(PathFrame { path: self.path.clone(), next });
     }
 
-    /// Begins a value: completes the path and records the line.
+    /// Begins a value: extends the path and records the line.
     fn begin_value(&mut self, mut line: u32) {
         match self.frames.last().map(|frame| &frame.next) {
             Some(NextValue::Item(index)) => self.path.push(&format!("[{index}]")),
@@ -250,7 +250,7 @@ impl LineRecorder {
         }
     }
 
-    /// Ends a value: resets the path to that of the collection, which may contain more values.
+    /// Ends a value: resets the path to the path of the collection, which may contain more values.
     fn end_value(&mut self) {
         let Some(frame) = self.frames.last_mut() else { return };
         self.path.clone_from(&frame.path);
@@ -261,14 +261,14 @@ impl LineRecorder {
     }
 }
 
-/// Returns the decimal text of a plain scalar, if it is a number that is not written in plain decimal.
-fn non_decimal_value(written: &str) -> Option<String> {
-    if !written.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first)) {
+/// Returns the decimal form of a plain scalar, or `None` if the scalar is not a number or is already in plain decimal.
+fn non_decimal_value(text: &str) -> Option<String> {
+    if !text.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first)) {
         return None;
     }
-    let value = scalar::resolve(written.to_owned(), None, true).ok().filter(Value::is_number)?;
+    let value = scalar::resolve(text.to_owned(), None, true).ok().filter(Value::is_number)?;
     let decimal = scalar_text(&value)?;
-    (decimal != written).then(|| decimal.into_owned())
+    (decimal != text).then(|| decimal.into_owned())
 }
 
 #[cfg(test)]
@@ -331,8 +331,8 @@ routes:
     #[test]
     fn lines_in_json_and_flow_style_are_found() {
         let json = LineIndex::read("{\"a\": [\n  {\"b\":\n  1},\n  {\"c\": 2}\n]}");
-        let found = ["a", "a[0]", "a[0].b", "a[1].c"].map(|path| json.find(path));
-        assert_eq!(found, [Some(1), Some(2), Some(2), Some(4)]);
+        let numbers = ["a", "a[0]", "a[0].b", "a[1].c"].map(|path| json.find(path));
+        assert_eq!(numbers, [Some(1), Some(2), Some(2), Some(4)]);
         let alias = LineIndex::read("a: &x\n  b: 1\nc: *x\nd: 2\n");
         assert_eq!((alias.find("c.b"), alias.find("d")), (Some(3), Some(4)));
         let pasted = LineIndex::read("a:\n-\u{a0}b: 1\n\u{a0} c: 2\n");
@@ -363,14 +363,14 @@ routes:
                 "a: 1 #{line_break}b:{line_break} 2\nc: {{d: 1,{breaks} e: 2,\n f: 3}} #{line_break}g: |\n  x{line_break}  y\nh: 1\n"
             );
             let lines = LineIndex::read(&text);
-            let found = ["a", "b", "c", "c.d", "c.e", "c.f", "g", "h"].map(|path| lines.find(path));
-            assert_eq!(found, [1, 1, 2, 2, 2, 3, 3, 5].map(Some), "{line_break:?}");
+            let numbers = ["a", "b", "c", "c.d", "c.e", "c.f", "g", "h"].map(|path| lines.find(path));
+            assert_eq!(numbers, [1, 1, 2, 2, 2, 3, 3, 5].map(Some), "{line_break:?}");
         }
         let lines = LineIndex::read("a: 1\r\nb:\r\n- c\r\n");
         assert_eq!(["a", "b", "b[0]"].map(|path| lines.find(path)), [1, 2, 3].map(Some));
     }
 
-    /// The first of several values with the same path has the line. JSON documents may repeat a key.
+    /// JSON documents may repeat a key, so several values may have the same path.
     #[test]
     fn first_of_repeated_keys_is_found() {
         assert_eq!(LineIndex::read("{\"a\": 1,\n\"a\": 2,\n\"a\": 3}").find("a"), Some(1));

@@ -1,4 +1,4 @@
-//! Parses YAML into JSON values within limits, and finds the lines of values.
+//! Parses YAML into JSON values, within limits, and finds the line numbers of values.
 
 mod lines;
 mod position;
@@ -15,16 +15,17 @@ pub use lines::LineIndex;
 use reader::MAX_VALUES;
 pub use reader::YamlError;
 
-/// Maximum number of values of one nmstate document. In the longest document, this is one value in four bytes. No
-/// document of interfaces reaches it.
+/// Maximum number of values in an nmstate document. In a document of the maximum length, it allows one value per four
+/// bytes. Documents about interfaces do not reach this limit.
 const MAX_DOCUMENT_VALUES: usize = 128 << 10;
 
-/// Parses one YAML document. The caller limits its length.
+/// Parses a YAML document. The caller must limit the length of the text.
 ///
 /// # Errors
 ///
-/// Returns an error if the text is not one YAML document that JSON can express, or if it nests deeper than 128
-/// levels, has more than 2,097,152 values or more than 512 KiB of text from aliases.
+/// Returns an error if the text is not a single YAML document that JSON can express. Also returns an error if the
+/// nesting is deeper than 128 levels, or if the document has more than 2,097,152 values or more than 512 KiB of text
+/// from aliases.
 ///
 /// # Examples
 ///
@@ -39,12 +40,12 @@ pub fn read(text: &str) -> Result<Value, YamlError> {
     reader::read(text, MAX_VALUES)
 }
 
-/// Parses one nmstate document.
+/// Parses an nmstate document.
 pub(super) fn read_document(text: &str) -> Result<Value, NetworkError> {
     reader::read(text, MAX_DOCUMENT_VALUES).map_err(NetworkError::Yaml)
 }
 
-/// Maximum length in characters of a quoted text in a message.
+/// Maximum length of a quoted text in a message, in characters.
 const MAX_QUOTED_CHARS: usize = 60;
 
 /// Quotes a text for a message.
@@ -55,18 +56,18 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// Returns the value of a key if `value` is a mapping.
+/// Returns the value of a key, or `None` if `value` is not a mapping or has no such key.
 pub(super) fn value_at<'a>(value: &'a Value, key: &str) -> Option<&'a Value> {
     value.as_object()?.get(key)
 }
 
-/// Returns the list at a path of keys, or an empty list.
+/// Returns the list at a path of keys, or an empty list if that list does not exist.
 pub(super) fn list_at<'a>(value: &'a Value, keys: &[&str]) -> &'a [Value] {
-    let found = keys.iter().try_fold(value, |value, key| value_at(value, key));
-    found.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    let list = keys.iter().try_fold(value, |value, key| value_at(value, key));
+    list.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Returns a text, a number or a boolean as text: nmstate accepts each for the others.
+/// Returns a text, number or boolean as text. nmstate accepts each of these types in place of the others.
 pub(super) fn scalar_text(value: &Value) -> Option<Cow<'_, str>> {
     match value {
         Value::String(text) => Some(Cow::Borrowed(text)),
@@ -76,12 +77,12 @@ pub(super) fn scalar_text(value: &Value) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Returns the text at a key of a mapping.
+/// Returns the scalar at a key of a mapping as text.
 pub(super) fn text_at<'a>(value: &'a Value, key: &str) -> Option<Cow<'a, str>> {
     scalar_text(value_at(value, key)?)
 }
 
-/// Returns the number at a key as nmstate parses it, or as an error the text that is not a number.
+/// Returns the number at a key as nmstate parses it. If the value is not a number, returns its text as an error.
 pub(super) fn number_at<'a>(value: &'a Value, key: &str) -> Option<Result<i128, Cow<'a, str>>> {
     let text = text_at(value, key)?;
     let number = match text.strip_prefix("0x") {
@@ -91,7 +92,7 @@ pub(super) fn number_at<'a>(value: &'a Value, key: &str) -> Option<Result<i128, 
     Some(number.map_err(|_| text))
 }
 
-/// Returns the boolean at a key as nmstate parses it.
+/// Returns the boolean at a key as nmstate parses it. An absent key is `false`.
 pub(super) fn flag_at(value: &Value, key: &str) -> bool {
     let text = text_at(value, key).map(|text| text.to_ascii_lowercase());
     matches!(text.as_deref(), Some("true" | "yes" | "on" | "1" | "y"))

@@ -1,14 +1,14 @@
-//! Positions in a text, with the lines that editors show.
+//! Converts the parser's positions to lines and columns as editors show them.
 //!
 //! Only `\n` ends a line, alone or after `\r`, as in [`str::lines`] and in JSON. YAML's parser also counts a lone `\r`,
-//! U+0085, U+2028 and U+2029, so only the byte offsets of its marks are used.
+//! U+0085, U+2028 and U+2029, so this module uses only the byte offsets of the parser's marks.
 
 use libyaml_safer::Mark;
 
 /// Returns the line and the column of a mark, both counted from 1. The column is in characters.
 ///
-/// The end of a text is the end of its last line: an error there would otherwise be on the first line of whatever
-/// follows in the file.
+/// The end of a text counts as the end of its last line. Otherwise, an error there would be on the first line of the
+/// text that follows in the file.
 pub(super) fn position(text: &str, mark: Mark) -> (usize, usize) {
     let last_line_end = text.strip_suffix('\n').unwrap_or(text);
     let end = byte_offset(mark).min(last_line_end.len());
@@ -17,7 +17,7 @@ pub(super) fn position(text: &str, mark: Mark) -> (usize, usize) {
     (count_line_ends(before.as_bytes()).saturating_add(1), column.saturating_add(1))
 }
 
-/// Counts the lines up to each of several marks in one pass over the text. The marks ascend.
+/// Converts several marks to line numbers in one pass over the text. The marks must be in ascending order.
 pub(super) struct LineCounter<'a> {
     text: &'a [u8],
     offset: usize,

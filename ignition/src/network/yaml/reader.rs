@@ -1,8 +1,8 @@
-//! Parses YAML into JSON values event by event, within limits.
+//! Parses YAML into JSON values, event by event and within limits.
 //!
-//! For each token, libyaml's scanner visits all open brackets, so its time is the product of a document's length and
-//! its nesting. This reader stops at the first event that is nested too deep. The scanner is then at most one simple
-//! key (1,024 bytes) ahead, so the time is linear in the length of the document.
+//! For each token, libyaml's scanner visits all open brackets, so its time is proportional to the product of a
+//! document's length and its nesting depth. This reader stops at the first event with too much nesting. At that point,
+//! the scanner is at most one simple key (1,024 bytes) ahead, so the time is linear in the length of the document.
 
 use std::collections::HashMap;
 
@@ -13,25 +13,26 @@ use super::position::position;
 use super::{quoted, scalar};
 use crate::network::panics;
 
-/// Maximum number of open collections. serde_json and serde_yaml have the same limit.
+/// Maximum number of nested collections. serde_json and serde_yaml have the same limit.
 pub(super) const MAX_DEPTH: usize = 128;
 
-/// Maximum number of values of any text. Each takes about a hundred bytes of memory.
+/// Maximum number of values in a text. Each value takes about a hundred bytes of memory.
 ///
 /// A list of [`MAX_HOSTS`](crate::network::MAX_HOSTS) hosts with four MAC addresses each has 1.5 million values.
 pub(super) const MAX_VALUES: usize = 2 << 20;
 
 /// Maximum number of bytes of text that aliases may add to a document.
 ///
-/// It equals the maximum length of an nmstate document. Documents use aliases to share a few settings.
+/// It equals the maximum length of an nmstate document. Typical documents use aliases only to share a few settings.
 const MAX_ALIAS_TEXT: usize = 512 << 10;
 
-/// Maximum number of `%TAG` directives. The parser compares each with all before it. nmstate and Kubernetes use none.
+/// Maximum number of `%TAG` directives. The parser compares each directive with all earlier ones. nmstate and
+/// Kubernetes do not use any.
 const MAX_TAG_DIRECTIVES: usize = 16;
 
 const SECOND_DOCUMENT: &str = "a second document begins";
 
-/// Why a text is rejected as YAML.
+/// The reason why a text is rejected as YAML.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} at line {line} column {column}")]
 pub struct YamlError {
@@ -52,25 +53,25 @@ impl YamlError {
         &self.problem
     }
 
-    /// Returns whether the error is a second document in the text.
+    /// Returns `true` if the error is that the text contains a second document.
     pub(in crate::network) fn is_second_document(&self) -> bool {
         self.problem == SECOND_DOCUMENT
     }
 
-    /// Returns the line of the problem. The first line is 1.
+    /// Returns the line number of the problem, counted from 1.
     #[must_use]
     pub fn line(&self) -> usize {
         self.line
     }
 }
 
-/// Parses the only YAML document of a text. JSON is accepted as YAML. An empty text is `null`.
+/// Parses the single YAML document in a text. JSON is valid YAML. An empty text is `null`.
 ///
 /// # Errors
 ///
-/// Returns an error if the text is not YAML; if it has a second document, a duplicate key, a key that is not a scalar,
-/// an application-specific tag or a number that JSON cannot express; or if it exceeds [`MAX_DEPTH`], `max_values` or
-/// [`MAX_ALIAS_TEXT`].
+/// Returns an error if the text is not YAML. It also returns an error for a second document, a duplicate key, a key
+/// that is not a scalar, an application-specific tag, and a number that JSON cannot express. Finally, it returns an
+/// error if the text exceeds [`MAX_DEPTH`], `max_values` or [`MAX_ALIAS_TEXT`].
 pub(super) fn read(text: &str, max_values: usize) -> Result<Value, YamlError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     check_directives(text)?;
@@ -90,11 +91,11 @@ fn check_directives(text: &str) -> Result<(), YamlError> {
     Err(YamlError::new(format!("more than {MAX_TAG_DIRECTIVES} %TAG directives"), text, Mark::default()))
 }
 
-/// The size of a value and everything in it.
+/// The size of a value, including all values in it.
 #[derive(Clone, Copy, Default)]
 struct ValueSize {
     values: usize,
-    /// Bytes in scalars and keys.
+    /// Number of bytes in scalars and keys.
     text: usize,
 }
 
@@ -105,12 +106,12 @@ impl ValueSize {
     }
 }
 
-/// A collection whose end has not been read.
+/// A collection that is not complete yet.
 struct OpenCollection {
     anchor: Option<usize>,
-    /// The size of the document before the collection.
+    /// The size of the document before this collection.
     before: ValueSize,
-    /// Depth of the nested collections, including this one.
+    /// Depth of the nested collections, including this collection.
     height: usize,
     items: CollectionItems,
 }
@@ -120,7 +121,7 @@ enum CollectionItems {
     Fields { fields: Map<String, Value>, key: Option<String> },
 }
 
-/// A value with an anchor, for aliases.
+/// A copy of a value with an anchor, for aliases.
 #[derive(Clone)]
 struct AnchoredValue {
     value: Value,
@@ -133,15 +134,15 @@ struct YamlReader {
     max_values: usize,
     root: Option<Value>,
     open: Vec<OpenCollection>,
-    /// The latest anchor of each name.
+    /// The index in `anchors` of the latest anchor with each name.
     names: HashMap<String, usize>,
-    /// The values of all anchors. The value of a collection is missing until the collection ends.
+    /// The values of all anchors. The value is missing while its collection is incomplete.
     anchors: Vec<Option<AnchoredValue>>,
-    /// The size of the document so far, with its aliases resolved.
+    /// The size of the document so far, including the values of aliases.
     size: ValueSize,
-    /// The total size of the values that anchors keep.
+    /// The total size of the copied values of anchors.
     kept_size: ValueSize,
-    /// Bytes of text that aliases added.
+    /// Number of bytes of text that aliases have added.
     alias_text: usize,
     last_mark: Mark,
 }
@@ -164,7 +165,7 @@ impl YamlReader {
         let problem = format!("{}{context}", error.problem());
         match error.problem_mark() {
             Some(mark) => tab_indentation(text, mark).unwrap_or_else(|| YamlError::new(problem, text, mark)),
-            // The parser decodes a text before it scans it, and reports no line for invalid characters.
+            // The parser decodes a text before it scans it, so errors about invalid characters have no line.
             None => {
                 forbidden_character(text).unwrap_or_else(|| YamlError::new(problem, text, self.last_mark))
             }
@@ -192,7 +193,7 @@ impl YamlReader {
         }
     }
 
-    /// A key is the text of its scalar, regardless of its type.
+    /// A key is the text of its scalar, regardless of the scalar's type.
     fn add_scalar(
         &mut self,
         anchor: Option<usize>,
@@ -243,7 +244,7 @@ impl YamlReader {
         self.add_value(value, None, height)
     }
 
-    /// Adds a copy of the value of an alias. The value is counted before it is copied.
+    /// Adds a copy of an alias's value. The limits are checked before the copy is made.
     fn add_alias(&mut self, name: &str) -> Result<(), String> {
         let id = self.names.get(name).ok_or_else(|| format!("alias {} has no anchor", quoted(name)))?;
         let anchored = self.anchors.get(*id).and_then(Option::as_ref);
@@ -298,7 +299,7 @@ impl YamlReader {
         check_values(self.size.values, self.kept_size, self.max_values)
     }
 
-    /// Registers an anchor for the value that follows.
+    /// Registers an anchor for the next value.
     fn register_anchor(&mut self, name: String) -> usize {
         let id = self.anchors.len();
         self.anchors.push(None);
@@ -306,7 +307,7 @@ impl YamlReader {
         id
     }
 
-    /// Keeps a copy of an anchored value. The copy counts towards the limit: nested anchors would otherwise take a
+    /// Stores a copy of an anchored value. The copy counts towards the limit. Otherwise nested anchors would take a
     /// multiple of the document's memory.
     fn keep_anchored(
         &mut self,
@@ -340,7 +341,7 @@ fn check_values(values: usize, kept_size: ValueSize, max: usize) -> Result<(), S
     Ok(())
 }
 
-/// Returns the error of a line that is indented with a tab, if that is the line of a syntax error. The parser's own
+/// Returns an error for a line with a tab in its indentation if a syntax error is on that line. The parser's own
 /// message does not mention the tab, which editors do not show. In JSON, tabs are allowed.
 fn tab_indentation(text: &str, mark: Mark) -> Option<YamlError> {
     if text.trim_start().starts_with(['{', '[']) {
@@ -356,7 +357,7 @@ fn tab_indentation(text: &str, mark: Mark) -> Option<YamlError> {
     Some(YamlError { problem, line, column })
 }
 
-/// Returns an error for the first character that YAML does not allow, with its line.
+/// Returns an error for the first character that YAML does not allow, with its line number.
 fn forbidden_character(text: &str) -> Option<YamlError> {
     let is_forbidden = |it: char| {
         it.is_control() && !matches!(it, '\t' | '\n' | '\r' | '\u{85}')
@@ -468,7 +469,7 @@ mod tests {
             refusal(&list(1000)),
             "more than 1000 values, with aliases resolved at line 1 column 2000"
         );
-        // The anchor keeps 101 values, and each alias adds 101.
+        // The anchor stores 101 values, and each alias adds 101 values.
         let aliases = |count: usize| format!("- &a {}\n- [{}]\n", list(100), "*a,".repeat(count));
         value(&aliases(7));
         assert!(refusal(&aliases(8)).starts_with("more than 1000 values"));

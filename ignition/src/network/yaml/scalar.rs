@@ -1,16 +1,16 @@
-//! The value of a scalar, by the rules of serde_yaml 0.9, which `nmstatectl` on the hosts uses.
+//! Resolves YAML scalars to values, by the rules of serde_yaml 0.9, which `nmstatectl` on the hosts uses.
 //!
-//! These are the types of YAML 1.2's core schema, and `0b` for binary numbers. So `yes`, `on`, `010` and dates are
+//! The types are the types of YAML 1.2's core schema, plus `0b` for binary numbers. So `yes`, `on`, `010` and dates are
 //! strings.
 
 use serde_json::{Number, Value};
 
 use super::quoted;
 
-/// The prefix of the tags of YAML's own types. `!!` is its short form.
+/// The prefix of the tags for YAML's own types. The short form of the prefix is `!!`.
 const CORE_TAG_PREFIX: &str = "tag:yaml.org,2002:";
 
-/// Returns the value of a scalar. The error is the problem.
+/// Returns the value of a scalar, or the problem as an error.
 pub(super) fn resolve(text: String, tag: Option<&str>, is_plain: bool) -> Result<Value, String> {
     check_tag(tag)?;
     let fits =
@@ -25,7 +25,7 @@ pub(super) fn resolve(text: String, tag: Option<&str>, is_plain: bool) -> Result
     }
 }
 
-/// Rejects application-specific tags. nmstate and Kubernetes define none.
+/// Rejects application-specific tags. nmstate and Kubernetes do not define any.
 pub(super) fn check_tag(tag: Option<&str>) -> Result<(), String> {
     match tag.filter(|tag| tag.starts_with('!')) {
         Some(tag) => Err(format!("unknown tag {}", quoted(tag))),
@@ -33,7 +33,7 @@ pub(super) fn check_tag(tag: Option<&str>) -> Result<(), String> {
     }
 }
 
-/// Returns the value of a scalar without quotes and tag, or `None` if it is a string.
+/// Returns the value of a scalar without quotes and tag, or `None` if the scalar is a string.
 fn resolve_plain(text: &str) -> Result<Option<Value>, String> {
     if text.is_empty() {
         return Ok(Some(Value::Null));
@@ -84,7 +84,7 @@ fn parse_integer(text: &str) -> Result<Option<Value>, String> {
         .map_err(|_| format!("the number {text} does not fit into 64 bits; quote it if it is meant as text"))
 }
 
-/// Infinities and NaN are errors, because JSON has neither.
+/// Infinities and NaN are errors, because JSON cannot express them.
 fn parse_float(text: &str) -> Result<Option<Value>, String> {
     let digits = text.strip_prefix('+').unwrap_or(text);
     let special =
@@ -98,7 +98,8 @@ fn parse_float(text: &str) -> Result<Option<Value>, String> {
     Ok(digits.parse().ok().and_then(Number::from_f64).map(Value::Number))
 }
 
-/// Returns whether the text is digits with a leading zero. YAML 1.2 treats it as a string, not as an octal number.
+/// Returns `true` if the text consists of digits with a leading zero. Such a text is a string in YAML 1.2, not an octal
+/// number.
 fn has_leading_zero(text: &str) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     digits.len() > 1 && digits.starts_with('0') && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -110,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the value that serde_yaml parses. It accepts numbers that JSON cannot express.
+    /// Returns the result of serde_yaml, which also accepts numbers that JSON cannot express.
     fn resolve_with_serde_yaml(text: &str) -> Option<Value> {
         let value: serde_yaml_ng::Value = serde_yaml_ng::from_str(text).ok()?;
         if value.as_f64().is_some_and(|number| !number.is_finite()) {
@@ -218,7 +219,7 @@ mod tests {
     proptest! {
         #[test]
         fn numbers_resolve_as_in_serde_yaml(text in "[-+]{0,2}(0[xob])?[-+]?[0-9a-f_]{0,22}(\\.[0-9]{0,3})?([eE][-+]?[0-9]{1,3})?") {
-            // One dash is an item of a list, and three begin a document.
+            // A single dash is a list item, and three dashes begin a document.
             prop_assume!(!["", "-", "---"].contains(&text.as_str()));
             prop_assert_eq!(resolve_plain(&text), resolve_with_serde_yaml(&text));
         }
