@@ -1,8 +1,8 @@
-//! Turns the nmstate document of one host into `NetworkManager` keyfiles:
-//! `cargo run -p ignition --example keyfiles -- DOCUMENT MAP`.
+//! Converts the nmstate document of one host to `NetworkManager` keyfiles: `cargo run -p ignition --example keyfiles --
+//! DOCUMENT MAP`.
 //!
-//! The map has a line `52:54:00:AA:BB:01=eth0` for each interface by which the machine is known. The files are printed
-//! to stdout with their paths in an image, problems of the document to stderr.
+//! The map contains a line `52:54:00:AA:BB:01=eth0` for each interface that identifies the machine. The example prints
+//! the files to stdout with their paths in an image, and problems of the document to stderr.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use ignition::network::{
     EntryKind, HostNetwork, HostNetworkFiles, InitrdOptions, KeyfileCache, MacAddr, NetworkGeneration,
 };
 
-/// Reads a map: the names that the document has for interfaces, and their MAC addresses.
+/// Reads a map from MAC addresses to the interface names in the document.
 fn read_map(text: &str) -> Result<Vec<(&str, MacAddr)>, Box<dyn Error>> {
     let mut map = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -23,10 +23,10 @@ fn read_map(text: &str) -> Result<Vec<(&str, MacAddr)>, Box<dyn Error>> {
     Ok(map)
 }
 
-/// The text of the files, and what the checks find.
+/// Returns the text of the files and the findings of the checks.
 pub(crate) fn keyfiles(document: &str, map: &str) -> Result<(String, String), Box<dyn Error>> {
     let hosts = [HostNetwork::new(document, read_map(map)?).with_name("host")];
-    // The checks name every fault with its line; generating alone would stop at the first.
+    // The checks report every fault with its line, while the generator stops at the first fault.
     let cache = KeyfileCache::default();
     let report = check_hosts(&hosts, &ClusterNetworks::default(), &cache);
     if report.is_fatal() {
@@ -35,7 +35,7 @@ pub(crate) fn keyfiles(document: &str, map: &str) -> Result<(String, String), Bo
     let networks = HostNetworkFiles::generate(&hosts, NetworkGeneration::Keyfiles, &cache)?;
     let mut text = String::new();
     for entry in networks.initrd_entries(&InitrdOptions::default()) {
-        // Beside the host's files, an image gets the script that picks one of its hosts, and a unit for that.
+        // An image also contains a script that selects one of its hosts, and a unit for the script.
         if let (EntryKind::File { contents, .. }, true) = (&entry.kind, entry.path.contains("/host0/")) {
             text += &format!("# {}\n{}\n", entry.path, String::from_utf8_lossy(contents).trim_end());
         }

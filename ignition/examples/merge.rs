@@ -1,7 +1,7 @@
-//! Merges one Ignition config into another, as a machine would at boot:
-//! `cargo run -p ignition --example merge -- PARENT CHILD`.
+//! Merges one Ignition config over another, like a machine at boot: `cargo run -p ignition --example merge -- PARENT
+//! CHILD`.
 //!
-//! Prints the result to stdout, errors and warnings about the configs to stderr, with their lines.
+//! Prints the result to stdout. Prints errors and warnings about the configs to stderr, with their lines.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -12,18 +12,18 @@ use ignition::lint::check;
 use ignition::merge::merge;
 use ignition::validate::validate;
 
-/// A result, and what there is to say about where it comes from.
+/// A merged config, and the warnings about its parent and child.
 #[derive(Debug)]
 pub(crate) struct Merged {
     pub(crate) config: String,
     pub(crate) warnings: String,
 }
 
-/// Merges configs, each with its name for messages.
+/// Merges two configs, each with a name for messages.
 pub(crate) fn merged(parent: (&str, &[u8]), child: (&str, &[u8])) -> Result<Merged, Box<dyn Error>> {
     let mut warnings = String::new();
     let mut read = |(name, text): (&str, &[u8])| -> Result<Config, Box<dyn Error>> {
-        // What the parser leaves out, the rules of Ignition, and what they let pass; all with lines.
+        // The report contains unknown keys, violations of Ignition's rules and probable mistakes, all with lines.
         let report = check(text);
         if report.is_fatal() {
             return Err(report.to_text(name).into());
@@ -32,7 +32,8 @@ pub(crate) fn merged(parent: (&str, &[u8]), child: (&str, &[u8])) -> Result<Merg
         Ok(Config::parse(text)?.config)
     };
     let (parent, child) = (read(parent)?, read(child)?);
-    // Two valid configs can merge into an invalid one. Their other findings were shown before.
+    // Merging two valid configs can result in an invalid config. Other findings are already in the reports of the
+    // inputs.
     let config = merge(&parent, &child);
     let report = validate(&config);
     if report.is_fatal() {

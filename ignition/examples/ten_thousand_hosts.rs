@@ -1,9 +1,9 @@
-//! What the networks of many hosts cost: `cargo run --release -p ignition --example ten_thousand_hosts`.
+//! Measures the cost of networks for many hosts: `cargo run --release -p ignition --example ten_thousand_hosts`.
 //!
-//! Prints seconds by the clock and of the processors, and the most memory that the process had, for keyfiles of hosts
-//! with two interfaces each: 1,000 of them, 10,000, one more, and the checks of all.
+//! Prints elapsed seconds, CPU seconds and the peak memory of the process. It generates the keyfiles of 1,000 hosts
+//! with two interfaces each, of 10,000 hosts, and of one more host, and then checks all hosts.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program that shows figures")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program that prints measurements")]
 
 #[path = "../tests/setups/host.rs"]
 mod host;
@@ -16,8 +16,8 @@ use ignition::network::{HostNetwork, HostNetworkFiles, InitrdOptions, KeyfileCac
 
 use host::host;
 
-/// Returns the processor time of this process in seconds.
-fn processor_seconds() -> f64 {
+/// Returns the CPU time of this process in seconds.
+fn cpu_seconds() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks: f64 = fields.iter().skip(11).take(2).map(|field| field.parse::<f64>().unwrap()).sum();
@@ -31,9 +31,9 @@ fn peak_memory() -> String {
 }
 
 fn measure<T>(what: &str, job: impl FnOnce() -> T) -> T {
-    let (start, before) = (Instant::now(), processor_seconds());
+    let (start, before) = (Instant::now(), cpu_seconds());
     let result = job();
-    let (seconds, cpu) = (start.elapsed().as_secs_f64(), processor_seconds() - before);
+    let (seconds, cpu) = (start.elapsed().as_secs_f64(), cpu_seconds() - before);
     println!("{what:<44} {seconds:>8.3} s {cpu:>8.2} CPU s, peak memory {}", peak_memory());
     result
 }

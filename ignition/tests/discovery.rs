@@ -28,7 +28,7 @@ use setups::{assert_golden, entries, full, hostile, list, matrix, minimal, mode,
 fn every_combination_is_valid_in_its_spec_version() {
     let all = matrix();
     assert!(all.len() >= 24, "{}", all.len());
-    let mut seen = BTreeSet::new();
+    let mut configs = BTreeSet::new();
     for (name, discovery) in all {
         let composed = discovery.compose().unwrap_or_else(|error| panic!("{name}: {error}"));
         let report = validate(&composed.config);
@@ -42,9 +42,9 @@ fn every_combination_is_valid_in_its_spec_version() {
             text,
             "{name}: the same bytes every time"
         );
-        seen.insert(text);
+        configs.insert(text);
     }
-    assert!(seen.len() >= 24, "most inputs make a difference: {}", seen.len());
+    assert!(configs.len() >= 24, "most inputs make a difference: {}", configs.len());
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn config_matches_the_golden() {
     assert_golden("discovery.json", &full().compose().unwrap().config);
 }
 
-/// The page is checked for every file of the config, and the config for every file of the page.
+/// Every file of the config must be on the documentation page, and every file on the page must be in the config.
 #[test]
 fn documentation_lists_every_file_and_unit() {
     let page = page().rest;
@@ -75,7 +75,7 @@ fn documentation_lists_every_file_and_unit() {
     }
 }
 
-/// The example on the page.
+/// The example is on the documentation page.
 #[test]
 fn conflict_error_matches_the_documentation() {
     let page = page().rest;
@@ -276,9 +276,9 @@ fn config_uses_a_spec_version_that_the_system_supports() {
 #[test]
 fn secrets_do_not_show_in_debug() {
     let discovery = full();
-    let shown = format!("{discovery:?} {:?}", discovery.compose());
+    let output = format!("{discovery:?} {:?}", discovery.compose());
     for secret in setups::SECRETS {
-        assert!(!shown.contains(secret), "{secret}: {shown}");
+        assert!(!output.contains(secret), "{secret}: {output}");
         assert!(
             discovery.compose().unwrap().config.to_string().contains(secret),
             "{secret} is in the config"
@@ -297,7 +297,7 @@ fn a_thousand_no_proxy_entries_are_accepted() {
     assert!(file.contains(&format!("\nno_proxy=\"{list}\"\n")));
 }
 
-/// Parses a file for `EnvironmentFile=`: double-quoted values with backslashes.
+/// Parses a file for `EnvironmentFile=`, in which values have double quotes and backslashes.
 fn read_environment_file(text: &str) -> Vec<(String, String)> {
     text.lines().map(|line| read_assignment(line, "\"\\`$")).collect()
 }
@@ -361,7 +361,7 @@ fn text(config: &Config, path: &str) -> String {
     String::from_utf8(contents(config, path).unwrap()).unwrap()
 }
 
-/// The drop-in with the proxies in the initrd of a minimal image.
+/// Returns the drop-in with the proxies in the initrd of a minimal ISO.
 fn rootfs_dropin(proxies: &Proxies) -> String {
     let networks =
         HostNetworkFiles::generate(&[], NetworkGeneration::Keyfiles, &KeyfileCache::default()).unwrap();
@@ -433,10 +433,10 @@ proptest! {
         let config = with(|discovery| discovery.infra_env.time_sources = sources.clone());
         let TimeSources::Additional(_) = sources else { return Ok(()) };
         let appended = text(&config, "/etc/chrony.conf");
-        let mut found: Vec<&str> = Vec::new();
+        let mut servers: Vec<&str> = Vec::new();
         for line in appended.lines().filter(|line| !line.is_empty() && *line != "makestep 1.0 -1") {
-            found.push(line.strip_prefix("server ").and_then(|line| line.strip_suffix(" iburst")).unwrap());
+            servers.push(line.strip_prefix("server ").and_then(|line| line.strip_suffix(" iburst")).unwrap());
         }
-        prop_assert_eq!(found, entries(&server));
+        prop_assert_eq!(servers, entries(&server));
     }
 }

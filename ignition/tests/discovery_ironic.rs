@@ -1,4 +1,4 @@
-//! The config of Ironic without a service: all combinations of inputs, its golden file and its page, and hostile
+//! The config of Ironic without a service: all combinations of inputs, its golden file, its documentation, and hostile
 //! values.
 
 #![allow(
@@ -44,7 +44,7 @@ fn root(config: &Config) -> Value {
 
 #[test]
 fn every_combination_is_valid_in_its_spec_version() {
-    let mut seen = BTreeSet::new();
+    let mut configs = BTreeSet::new();
     let all = standalone_matrix();
     for (name, standalone) in &all {
         let composed = standalone.compose().unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -56,9 +56,9 @@ fn every_combination_is_valid_in_its_spec_version() {
         let again = Config::parse(text.as_bytes()).unwrap();
         assert!(again.warnings.is_empty(), "{name}: {}", again.warnings.to_text("config"));
         assert_eq!(compose(standalone).to_string(), text, "{name}: the same bytes every time");
-        seen.insert(text);
+        configs.insert(text);
     }
-    assert_eq!(seen.len(), all.len(), "every input makes a difference");
+    assert_eq!(configs.len(), all.len(), "every input makes a difference");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn config_matches_the_golden() {
     assert_golden("ironic.json", &compose(&full_standalone()));
 }
 
-/// The documentation's row for a file, without the user-defined part of its path.
+/// Returns the documentation's row for a file, without the user-defined part of the path.
 fn row(file: &Value) -> String {
     let path = file["path"].as_str().unwrap();
     let path = match path.strip_prefix(CONNECTIONS) {
@@ -76,7 +76,7 @@ fn row(file: &Value) -> String {
     format!("| `{path}` | {} |", mode(file))
 }
 
-/// The page lists exactly the files of the configs.
+/// The documentation page lists exactly the files and units of the configs.
 #[test]
 fn documentation_lists_exactly_the_files_and_units() {
     let page = page().standalone;
@@ -268,7 +268,7 @@ fn rejects_contradictory_settings() {
     };
     let error = refused(|it| it.ironic.ip_options = "ip=dhcp\nExecStart=/evil".to_owned());
     assert!(matches!(&error, ComposeError::Input(error) if error.field == "ip_options"), "{error}");
-    // Ignition refuses lines above 2047 bytes.
+    // Ignition rejects lines longer than 2047 bytes.
     let error = refused(|it| it.ironic.ip_options = "x".repeat(2048));
     let ComposeError::Invalid { findings } = &error else { panic!("{error}") };
     assert_eq!(findings[0].pointer, "/systemd/units/0/contents", "{error}");
@@ -285,14 +285,14 @@ fn rejects_contradictory_settings() {
 fn secrets_do_not_show_in_debug() {
     let standalone = full_standalone();
     let config = compose(&standalone).to_string();
-    let shown = format!("{standalone:?} {:?}", standalone.compose());
+    let output = format!("{standalone:?} {:?}", standalone.compose());
     for secret in ["dXNlcjpodW50ZXIx", "hunter4", "hunter5", "hunter6"] {
-        assert!(!shown.contains(secret), "{secret}: {shown}");
+        assert!(!output.contains(secret), "{secret}: {output}");
         assert!(config.contains(secret), "{secret} is in the config");
     }
 }
 
-/// The words of the unit's `podman run`, as systemd splits and expands them.
+/// Returns the arguments of the unit's `podman run`, as systemd splits and expands them.
 fn arguments(unit: &str) -> Vec<String> {
     let start = unit.find("ExecStart=").unwrap();
     let command = &unit[start..start + unit[start..].find("\n\n").unwrap()];
@@ -329,10 +329,10 @@ proptest! {
             prop_assert!(options.chars().any(char::is_control));
             return Ok(());
         };
-        let found = arguments(&unit(&composed.config, UNIT));
+        let actual = arguments(&unit(&composed.config, UNIT));
         let expected = format!("IPA_COREOS_IP_OPTIONS={options}");
-        prop_assert!(found.contains(&expected), "{found:?}");
-        prop_assert_eq!(found.len(), arguments(&unit(&compose(&full_standalone()), UNIT)).len());
+        prop_assert!(actual.contains(&expected), "{actual:?}");
+        prop_assert_eq!(actual.len(), arguments(&unit(&compose(&full_standalone()), UNIT)).len());
     }
 
     #[test]
@@ -358,7 +358,7 @@ proptest! {
         let conf = text(&config, CONF);
         prop_assert_eq!(conf.lines().count(), 5);
         let line = conf.lines().find_map(|line| line.strip_prefix("api_url = ")).unwrap();
-        // The agent reads two dollar signs as one.
+        // The agent reads two dollar signs as one, so there must be no single dollar sign.
         prop_assert_eq!(line.replace("$$", "").matches('$').count(), 0);
         for url in line.replace("$$", "$").split(',') {
             prop_assert!(HttpUrl::parse("f", url).is_ok(), "{url}");
@@ -373,8 +373,8 @@ proptest! {
         let config = compose(&standalone);
         let TimeSources::Additional(_) = sources else { return Ok(()) };
         let appended = text(&config, "/etc/chrony.conf");
-        let found: Vec<&str> = appended.lines().filter_map(|line| line.strip_prefix("server ")).collect();
+        let servers: Vec<&str> = appended.lines().filter_map(|line| line.strip_prefix("server ")).collect();
         let expected: Vec<String> = entries(&server).iter().map(|it| format!("{it} iburst")).collect();
-        prop_assert_eq!(found, expected);
+        prop_assert_eq!(servers, expected);
     }
 }

@@ -1,7 +1,8 @@
-//! Checks discovery configs with programs that share no code with this crate: the real Ignition's validator, shellcheck
-//! for every script, and systemd for every unit.
+//! Checks discovery configs with programs that share no code with this crate: the validator of the real Ignition,
+//! shellcheck for every script, and systemd for every unit.
 //!
-//! A missing program is reported and skipped, or fails with `KINDLING_REQUIRE_TOOLS=1`.
+//! If a program is missing, its tests print a notice and are skipped. With `KINDLING_REQUIRE_TOOLS=1` they fail
+//! instead.
 
 #![allow(
     clippy::unwrap_used,
@@ -32,7 +33,7 @@ use resources::contents;
 use serde_json::Value;
 use setups::matrix;
 
-/// All discovery configs, with a service and without, and a pointer config.
+/// All discovery configs, with a service and without a service, and a pointer config.
 fn configs() -> Vec<(String, Config)> {
     let mut all: Vec<_> =
         matrix().into_iter().map(|(name, it)| (name, it.compose().unwrap().config)).collect();
@@ -53,7 +54,7 @@ fn configs() -> Vec<(String, Config)> {
     all
 }
 
-/// Runs a program, or prints a notice if it is missing.
+/// Runs a program. If it is missing, prints a notice and returns `None`.
 fn run(program: &str, configure: impl FnOnce(&mut Command)) -> Option<Output> {
     let mut command = Command::new(program);
     configure(&mut command);
@@ -76,7 +77,7 @@ fn validator_accepts_every_config_silently() {
     }
 }
 
-/// Every different script, by its path.
+/// Every distinct script, by its path.
 fn scripts() -> BTreeMap<String, Vec<u8>> {
     let mut scripts = BTreeMap::new();
     for (_, config) in configs() {
@@ -112,7 +113,7 @@ fn shellcheck_accepts_every_script() {
     }
 }
 
-/// The login shell returns the original values.
+/// The login shell must return the original values.
 #[test]
 fn shell_reads_proxies_unchanged() {
     let url = HttpUrl::parse("f", "http://u'$(id)&;*!%25:p~@10.0.0.1:3128").unwrap();
@@ -127,12 +128,12 @@ fn shell_reads_proxies_unchanged() {
         let output = run("/bin/sh", |command| {
             command.arg("-c").arg(print).arg(&file);
         });
-        let found = String::from_utf8(output.unwrap().stdout).unwrap();
-        assert_eq!(found, format!("{}|*", url.as_str()), "{path}");
+        let stdout = String::from_utf8(output.unwrap().stdout).unwrap();
+        assert_eq!(stdout, format!("{}|*", url.as_str()), "{path}");
     }
 }
 
-/// A root with the programs and units that the units refer to.
+/// Writes the programs and units that the units refer to below a root directory.
 fn write_system(root: &Path, config: &Config) -> Vec<String> {
     const PROGRAMS: [&str; 14] = [
         "/bin/bash",
@@ -182,7 +183,7 @@ fn write_system(root: &Path, config: &Config) -> Vec<String> {
     names
 }
 
-/// The messages of systemd about the units of a config.
+/// Returns the messages of systemd about the units of a config.
 fn verify(config: &Config) -> Option<String> {
     let root = tempfile::tempdir().unwrap();
     let units = write_system(root.path(), config);
@@ -197,7 +198,7 @@ fn verify(config: &Config) -> Option<String> {
 #[test]
 fn systemd_accepts_every_unit() {
     for (name, config) in configs() {
-        // The many combinations have the same few units.
+        // Many combinations contain the same units.
         if name.contains("trust") || name.len() > 40 {
             continue;
         }

@@ -23,18 +23,18 @@ use setups::{full_standalone, minimal};
 use skip::report_missing;
 use tempfile::TempDir;
 
-/// A folder with a script and the programs that it calls.
+/// A folder with a script and fake versions of the programs that it calls.
 struct Stage {
     folder: TempDir,
 }
 
 impl Stage {
-    /// `programs` are names and shell code. Every call is recorded first.
+    /// `programs` contains names and shell code. Each call is recorded before the code runs.
     fn new(script: &str, programs: &[(&str, &str)]) -> Self {
         Self::with(&minimal().compose().unwrap().config, script, programs)
     }
 
-    /// The same with a script of another config.
+    /// Like [`new`](Self::new), with a script of another config.
     fn with(config: &Config, script: &str, programs: &[(&str, &str)]) -> Self {
         let stage = Self { folder: tempfile::tempdir().unwrap() };
         stage.write("script", &contents(config, script).unwrap());
@@ -54,12 +54,12 @@ impl Stage {
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Runs the script. Does nothing without bash.
+    /// Runs the script and returns its exit code. Returns `None` without running it if bash is missing.
     fn run(&self, argument: &str) -> Option<i32> {
         self.run_where(argument, &[])
     }
 
-    /// The same with environment variables.
+    /// Like [`run`](Self::run), with environment variables.
     fn run_where(&self, argument: &str, variables: &[(&str, &str)]) -> Option<i32> {
         let path = env::join_paths([self.folder.path(), "/usr/bin".as_ref(), "/bin".as_ref()]).unwrap();
         let mut command = Command::new("/bin/bash");
@@ -94,7 +94,7 @@ fn only_unlisted_image_is_removed() {
         ("quay.io/a/agent", "quay.io/a/agent@sha256:00", false),
         ("quay.io/a/agent", "quay.io/a/agent", false),
         ("lab:5000/a/agent", "lab:5000/a/agent:v1", false),
-        // The registry and its port alone are not the image.
+        // A reference with the same registry and port, but another name, is another image.
         ("lab:5000/a/other lab", "lab:5000/a/agent:v1", true),
         ("quay.io/a/agent-2 quay_io/a/agent", "quay.io/a/agent:v1", true),
         ("''", "quay.io/a/agent:v1", true),
@@ -121,7 +121,7 @@ fn image_pull_retries_with_growing_delay() {
 
 #[test]
 fn user_data_is_run_on_oracle_cloud_only() {
-    // echo ran >"$STAGE/ran"
+    // The decoded script is: echo ran >"$STAGE/ran"
     let script = "echo ZWNobyByYW4gPiIkU1RBR0UvcmFuIgo=";
     let cases = [
         ("x86_64", "OracleCloud.com", script, 0, true),
@@ -151,7 +151,7 @@ fn host_gets_the_ironic_name_only_without_its_own() {
         ("localhost", "", known_as),
         ("localhost.localdomain", "", known_as),
         ("node-1", "", None),
-        // A part of the name must not match.
+        // A name that only contains the text must not match.
         ("my-localhost-1", "", None),
         ("node-1", "a.example.com", from_dhcp("a.example.com")),
         ("node-1", "a.example.com.", from_dhcp("a.example.com")),

@@ -1,4 +1,4 @@
-//! The merge cases in `tests/merge`, and properties that hold for all configs.
+//! The merge cases in `tests/merge`, and properties that all merges have.
 
 #![allow(
     clippy::unwrap_used,
@@ -62,13 +62,13 @@ fn every_case_has_its_stated_validity() {
 fn merged_cases_survive_rewriting() {
     for case in Case::all() {
         let merged = merge(&case.parent(), &case.child());
-        let written = rewrite(merged.to_string().as_bytes()).unwrap();
-        assert_eq!(written.warnings, [""; 0], "{}", case.name);
-        assert_eq!(Config::parse(written.json.as_bytes()).unwrap().config, merged, "{}", case.name);
+        let rewritten = rewrite(merged.to_string().as_bytes()).unwrap();
+        assert_eq!(rewritten.warnings, [""; 0], "{}", case.name);
+        assert_eq!(Config::parse(rewritten.json.as_bytes()).unwrap().config, merged, "{}", case.name);
     }
 }
 
-/// A config that does nothing.
+/// A config without any settings.
 fn empty(spec: Spec) -> Config {
     cases::read(&Value::Object(serde_json::Map::new()), spec.as_str())
 }
@@ -77,7 +77,7 @@ fn configs(specs: &[Spec], shape: Shape) -> impl Strategy<Value = Config> {
     random::any_config(specs.to_vec(), shape)
 }
 
-/// Leaves out everything that a later config can undo: deletions, changes of a node's kind, absent plain values.
+/// Configs without anything that a later config can undo: deletions, changes of a node's kind, absent plain values.
 fn additive() -> impl Strategy<Value = Config> {
     configs(&Spec::ALL[3..], Shape { crossing: false, headers: false, ..Shape::ANY })
 }
@@ -131,8 +131,8 @@ proptest! {
 fn without(names: &[&str], value: Value) -> Value {
     match value {
         Value::Object(fields) => {
-            let kept = fields.into_iter().filter(|(name, _)| !names.contains(&name.as_str()));
-            Value::Object(kept.map(|(name, value)| (name, without(names, value))).collect())
+            let others = fields.into_iter().filter(|(name, _)| !names.contains(&name.as_str()));
+            Value::Object(others.map(|(name, value)| (name, without(names, value))).collect())
         }
         Value::Array(items) => items.into_iter().map(|item| without(names, item)).collect(),
         other => other,

@@ -1,7 +1,8 @@
-//! Runs the early-boot script: in scratch roots with simulated interfaces, under every installed POSIX shell, and in a
-//! network namespace with kernel interfaces.
+//! Runs the early-boot script in temporary root directories with simulated interfaces, under every installed POSIX
+//! shell, and in a network namespace with kernel interfaces.
 //!
-//! A missing shell is reported and skipped, or fails with `KINDLING_REQUIRE_TOOLS=1`.
+//! If a shell is missing, a notice is printed and the shell is skipped. With `KINDLING_REQUIRE_TOOLS=1` the tests fail
+//! instead.
 
 #![allow(
     clippy::unwrap_used,
@@ -31,7 +32,7 @@ use tempfile::TempDir;
 const SCRIPT_PATH: &str = "/usr/local/bin/pre-network-manager-config.sh";
 const SCRIPT: &str = include_str!("../src/network/boot/pre-network-manager-config.sh");
 
-/// Shells with the arguments that make them POSIX shells.
+/// Shells, with the arguments that make them POSIX shells.
 const SHELLS: &[&[&str]] = &[&["dash"], &["busybox", "sh"], &["bash", "--posix"]];
 
 fn missing(what: &str) {
@@ -50,7 +51,7 @@ fn shells() -> Vec<&'static [&'static str]> {
     SHELLS.iter().filter(works).copied().collect()
 }
 
-/// A machine with the files of hosts, and with interfaces by name and MAC address.
+/// A simulated machine with the files of hosts, and with interfaces by name and MAC address.
 struct Machine {
     folder: TempDir,
 }
@@ -101,7 +102,7 @@ impl Machine {
         command
     }
 
-    /// Runs the script, and returns its log.
+    /// Runs the script and returns its log.
     fn boot(&self, shell: &[&str]) -> String {
         log(self.command(shell).output().unwrap())
     }
@@ -120,7 +121,7 @@ impl Machine {
         files.into_iter().map(|(name, text)| (name.replace(".nmconnection", ""), text)).collect()
     }
 
-    /// Asserts that nothing has changed.
+    /// Asserts that the script has changed nothing.
     fn assert_untouched(&self) {
         let old = ("default_connection".to_owned(), "old".to_owned());
         assert_eq!(self.keyfiles(), BTreeMap::from([old]));
@@ -133,7 +134,8 @@ fn log(output: Output) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Boots a machine with keyfiles of hosts under every shell. The machine and its log must be the same for all.
+/// Boots a machine with the keyfiles of hosts under every shell. The machine and its log must be the same for all
+/// shells.
 fn boot(hosts: &[HostNetwork], interfaces: &[(&str, String)]) -> (Machine, String) {
     let mut first: Option<(Machine, String)> = None;
     for shell in shells() {
@@ -154,7 +156,7 @@ fn values<'a>(keyfile: &'a str, key: &str) -> Vec<&'a str> {
 #[test]
 fn matching_host_is_selected_and_its_interfaces_are_renamed() {
     let hosts = [host(PAIR, 16), host(BOND, 32), host(VLAN, 48)];
-    // The addresses are in lower case in the map, and in upper case here.
+    // The addresses are in lower case in the map and in upper case here.
     let interfaces = [("ens3f0", mac(32).to_uppercase()), ("ens3f1", mac(33).to_uppercase())];
     let (machine, log) = boot(&hosts, &interfaces);
     let files = machine.keyfiles();
@@ -182,7 +184,7 @@ fn swapped_interface_names_follow_their_mac_addresses() {
         assert_eq!(values(&files[name], "interface-name"), [name]);
         assert_eq!(values(&files[name], "address0"), [address]);
     }
-    // The rule follows the renamed interface; a search domain with the same name is unchanged.
+    // The rule uses the new name of the interface. A search domain with the same name is unchanged.
     let all = files.values().cloned().collect::<String>();
     assert!(all.contains(" iif eth0 ") && !all.contains(" iif eth1 "), "{all}");
     assert!(all.contains("dns-search=eth0"), "{all}");
@@ -207,7 +209,8 @@ fn keyfile_of_an_absent_interface_is_kept_unless_its_name_is_taken() {
     let (machine, log) = boot(&[host(BOND, 16)], &[("ens3", mac(16))]);
     assert_eq!(machine.keyfiles().into_keys().collect::<Vec<_>>(), ["bond0", "bond0.404", "ens3", "eth1"]);
     assert!(log.contains(" eth0/ens3; not here: eth1\n"), "{log}");
-    // The machine's eth1 is the host's eth0, and the host's eth1 is absent: eth1 must not get its address.
+    // The machine's eth1 is the host's eth0, and the host's eth1 is absent. The machine's eth1 must not get the address
+    // of the host's eth1.
     let (machine, log) = boot(&[host(PAIR, 16)], &[("eth1", mac(16))]);
     let files = machine.keyfiles();
     assert_eq!(files.keys().collect::<Vec<_>>(), ["eth1"]);
@@ -224,7 +227,7 @@ fn long_vlan_names_are_shortened_and_distinct() {
     assert_eq!(values(&files["enp94s0f0n.2507"], "parent"), ["enp94s0f0np0"]);
     assert_eq!(values(&files["enp94s0f0n.2507"], "interface-name"), ["enp94s0f0n.2507"]);
     assert_eq!(values(&files["ens9"], "autoconnect"), ["true"]);
-    // Both would be shortened to the same name.
+    // The shortened forms of both names would be the same.
     let (machine, _) = boot(&[host(VLAN, 16)], &[("enp94s0f0np0", mac(16)), ("enp94s0f0np1", mac(17))]);
     let files = machine.keyfiles();
     assert_eq!(files.len(), 4);
@@ -312,7 +315,7 @@ fn kernel_interfaces_are_found() {
     for shell in shells() {
         let machine = Machine::new(&[host(PAIR, 16), host(BOND, 32)], NetworkGeneration::Keyfiles, &[]);
         fs::remove_dir_all(machine.path("/sys/class/net")).unwrap();
-        // The mounts end with the process: sysfs shows the interfaces of its namespace.
+        // The mounts exist only until the process ends. sysfs shows the interfaces of its namespace.
         let script = format!(
             "set -e; ip link add ens3 address {} type veth peer name ens4 address {}\n\
              mount -t sysfs none /sys; rmdir \"$NETWORK_ROOT/sys/class\"\n\

@@ -1,4 +1,4 @@
-//! Findings of the checks: a case for every rule, and sets of hosts.
+//! Findings of the network checks: a case for every rule, and sets of hosts.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,12 +20,12 @@ fn run(hosts: &[HostNetwork]) -> NetworkReport {
     check_hosts(hosts, &ClusterNetworks::default(), &KeyfileCache::default())
 }
 
-/// Findings about a host whose `eth0` and `eth1` are mapped, without the host's name.
+/// Returns the findings about a host whose map contains `eth0` and `eth1`, without the host's name.
 fn findings(document: &str) -> String {
     run(&[host(document, 16).with_name("a")]).to_string().replace("a:", "")
 }
 
-/// Findings about a document without a map.
+/// Returns the findings about a document without a map.
 fn unmapped(document: &str) -> String {
     run(&[HostNetwork::without_macs(document).with_name("a")]).to_string().replace("a:", "")
 }
@@ -67,11 +67,11 @@ fn rejects_unusable_documents() {
     assert!(text.starts_with("3: interfaces[1]: error: parsing nmstate: "), "{text}");
     let text = unmapped("{\"interfaces\": [{\"name\": \"eth0\"}], \"colour\": 1}");
     assert!(text.starts_with("1: colour: error: parsing nmstate: ") && !text.contains(" at line "), "{text}");
-    let gone = "interfaces: [{name: eth0, type: ethernet, state: absent}]";
-    assert!(unmapped(gone).contains("has no interfaces"));
+    let document = "interfaces: [{name: eth0, type: ethernet, state: absent}]";
+    assert!(unmapped(document).contains("has no interfaces"));
 }
 
-/// Findings are on the lines that editors show. YAML's parser counts more line breaks.
+/// Findings are on the lines that editors show. YAML's parser counts additional line breaks.
 #[test]
 fn yaml_line_breaks_that_editors_do_not_count_do_not_move_findings() {
     for line_break in ["\r", "\u{85}", "\u{2028}", "\u{2029}"] {
@@ -89,7 +89,7 @@ fn yaml_line_breaks_that_editors_do_not_count_do_not_move_findings() {
     assert!(unmapped(text).contains("5: interfaces[0].vlan.id: error: "), "{}", unmapped(text));
 }
 
-/// The inputs for which the fuzz target failed.
+/// The inputs are former failures of the fuzz target.
 #[test]
 fn former_crashes_of_the_fuzz_target_have_findings_within_the_document() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz/regressions/network_input");
@@ -103,7 +103,7 @@ fn former_crashes_of_the_fuzz_target_have_findings_within_the_document() {
     }
 }
 
-/// Findings about a map, without their common prefix.
+/// Returns the findings about a map, without their common prefix.
 fn mapped(pairs: &[(&str, &str)]) -> String {
     run(&[map(pairs)]).to_string().replace("a: mac_interface_map", "")
 }
@@ -217,8 +217,8 @@ fn interfaces_without_a_mac_address_are_reported() {
         "{text}"
     );
     assert_eq!(unmapped(&document("")), "");
-    let known = document("  identifier: mac-address\n  mac-address: 52:54:00:AA:BB:09\n");
-    assert!(!findings(&known).contains("error"), "{}", findings(&known));
+    let with_address = document("  identifier: mac-address\n  mac-address: 52:54:00:AA:BB:09\n");
+    assert!(!findings(&with_address).contains("error"), "{}", findings(&with_address));
     let text = findings(&document("  identifier: mac-address\n"));
     assert_eq!(
         text.lines().next(),
@@ -239,7 +239,7 @@ fn interface_names_are_checked() {
     let document = "interfaces:\n- {name: a-very-long-name, type: dummy, state: up}\n- {name: a/b, type: dummy, state: up}\n";
     assert_eq!(
         unmapped(document),
-        "2: interfaces[0].name: error: the name a-very-long-name has 16 bytes; the kernel takes 15\n\
+        "2: interfaces[0].name: error: the name a-very-long-name is 16 bytes long; the kernel accepts at most 15\n\
          3: interfaces[1].name: error: \"a/b\" is not a valid interface name\n"
     );
     let twice = "interfaces:\n- name: d\n  type: dummy\n- name: d\n  type: dummy\n";
@@ -413,7 +413,7 @@ dns-resolver:
     assert!(!unmapped(&single).contains("198.51.100.7"));
 }
 
-/// Findings about a host of a cluster with one IPv4 machine network.
+/// Returns the findings about a host of a cluster with one IPv4 machine network.
 fn outside(document: &str) -> String {
     let machine_networks = vec![Cidr::parse("10.0.0.0/24").unwrap()];
     let cluster = ClusterNetworks { machine_networks, ..ClusterNetworks::default() };
@@ -552,7 +552,7 @@ fn colliding_hosts_are_reported() {
             "message": "52:54:00:aa:00:21 is also the address of eth1 in b",
         })
     );
-    // Twice on one host, and in places where duplicates are harmless.
+    // The same value is twice on one host, and in positions where duplicates are harmless.
     let twice = PAIR.replace("192.0.2.130", "192.0.2.10");
     assert!(
         findings(&twice)
@@ -679,7 +679,7 @@ fn nics_without_a_mac_address_are_reported_whatever_their_names() {
     assert_eq!(findings(&bonded("eth1", "eth7")), error);
 }
 
-/// Returns the only error of a document, which must be the same every time although hash tables differ.
+/// Returns the single error of a document. It must be the same in every run, although the order in hash tables differs.
 fn only_error(document: &str) -> String {
     let first = unmapped(document);
     for _ in 0..60 {
@@ -690,7 +690,7 @@ fn only_error(document: &str) -> String {
     errors.concat()
 }
 
-/// An interface that the generator refuses.
+/// An interface that the generator rejects.
 fn faulty(name: &str) -> String {
     format!("- {{name: {name}, type: ethernet, ipv6: {{enabled: true, autoconf: true}}}}\n")
 }
@@ -703,7 +703,7 @@ fn first_of_several_faulty_interfaces_is_reported() {
     let faults = ["e5", "e1", "e4", "e2", "e3"].map(faulty).concat();
     let text = only_error(&format!("interfaces:\n- {{name: a, type: dummy}}\n{faults}"));
     assert_eq!(text, format!("3: interfaces[1]: error: {FAULT}"));
-    // These two messages differ. The generator may return either.
+    // The two messages differ, and the generator may return either of them.
     let bridge = |number: u8| {
         format!("- {{name: b{number}, type: linux-bridge, copy-mac-from: e{number}, bridge: {{port: []}}}}\n")
     };
@@ -755,8 +755,8 @@ fn errors_of_large_documents_have_no_position() {
     assert!(FAULT.ends_with(&error(3000).source().unwrap().to_string()));
 }
 
-/// Interfaces that the generator refuses, and some that it accepts; `%` is a number, `@` the number of another
-/// interface.
+/// Interfaces that the generator rejects, and a few that it accepts. `%` stands for a number, and `@` for the number of
+/// another interface.
 const FAULTS: [&str; 16] = [
     "{name: i%, type: ethernet, ipv6: {enabled: true, autoconf: true}}",
     "{name: i%, type: ethernet, ethtool: {feature: {b-%: true, a-%: true, c-@: false}}}",
@@ -800,7 +800,7 @@ proptest! {
         if let Some(server) = server {
             document += &format!("dns-resolver: {{config: {{server: ['{server}']}}}}\n");
         }
-        // The source may differ: the generator lists names in hash table order.
+        // The source may differ, because the generator lists names in hash table order.
         let reported = || match keyfiles(document.as_bytes()) {
             Ok(files) => format!("{files:?}"),
             Err(error) => error.to_string(),

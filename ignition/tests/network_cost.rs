@@ -1,4 +1,4 @@
-//! Cost of hostile YAML: the processor time of refusing it is linear in its length.
+//! The cost of hostile YAML: the CPU time for rejecting it is linear in its length.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,11 +15,11 @@ use ignition::network::check::{ClusterNetworks, NetworkReport, check_hosts};
 use ignition::network::yaml::LineIndex;
 use ignition::network::{HostNetwork, KeyfileCache, keyfiles, read_hosts};
 
-/// Far more than any case takes in a debug build, far less than quadratic parsing took for the smallest.
+/// Much more than any case takes in a debug build, and much less than quadratic parsing took for the smallest case.
 const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// Processor time of this thread.
-fn processor_time() -> Duration {
+/// Returns the CPU time of this thread.
+fn cpu_time() -> Duration {
     let stat = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(stat.split(' ').next().unwrap().parse().unwrap())
 }
@@ -29,9 +29,9 @@ fn check(host: HostNetwork) -> NetworkReport {
 }
 
 fn reason(document: &str) -> String {
-    let start = processor_time();
+    let start = cpu_time();
     let error = keyfiles(document.as_bytes()).unwrap_err();
-    let time = processor_time() - start;
+    let time = cpu_time() - start;
     assert!(time < MAX_TIME, "{time:?} for {:?}", &document[..20]);
     error.source().map(ToString::to_string).unwrap_or_default()
 }
@@ -40,7 +40,7 @@ fn reason(document: &str) -> String {
 fn deep_flow_collections_are_refused_at_the_first_level_too_deep() {
     for count in [4000, 16_000, 64_000] {
         let closed = format!("{}{}", "{a: ".repeat(count), "}".repeat(count));
-        // Level 129 starts after 128 times `{a: `.
+        // Level 129 starts after 128 repetitions of `{a: `.
         let expected = "collections are nested more than 128 levels deep at line 1 column 513";
         assert_eq!(reason(&closed), expected);
         assert_eq!(reason(&"{a: ".repeat(count)), expected);
@@ -49,7 +49,7 @@ fn deep_flow_collections_are_refused_at_the_first_level_too_deep() {
     }
 }
 
-/// A naive parser would scan some part of each of these once for each earlier part.
+/// For each part of these texts, a naive parser would scan the earlier parts again.
 #[test]
 fn time_is_linear_for_hostile_lines() {
     let makers: [fn(usize) -> String; 4] = [
@@ -61,9 +61,9 @@ fn time_is_linear_for_hostile_lines() {
     for (number, make) in makers.into_iter().enumerate() {
         let time = |count: usize| {
             let host = HostNetwork::without_macs(make(count));
-            let start = processor_time();
+            let start = cpu_time();
             assert!(!check(host).findings().is_empty());
-            processor_time() - start
+            cpu_time() - start
         };
         let few = time(16_000).max(Duration::from_millis(5));
         let many = time(128_000);
@@ -82,7 +82,7 @@ fn brackets_in_text_do_not_count_as_nesting() {
 }
 
 #[test]
-fn other_costly_documents_are_refused_at_once() {
+fn other_costly_documents_are_refused_quickly() {
     let bomb: String = (1..21).map(|it| format!("a{it}: &a{it} [*a{0}, *a{0}, *a{0}]\n", it - 1)).collect();
     assert!(reason(&format!("a0: &a0 lol\n{bomb}")).starts_with("more than 131072 values"));
     let long = "x".repeat(1000);
@@ -100,9 +100,9 @@ fn other_costly_documents_are_refused_at_once() {
 #[test]
 fn deep_lists_of_hosts_are_refused() {
     let deep = format!("[{}", "{a: ".repeat(16_000));
-    let start = processor_time();
+    let start = cpu_time();
     let error = read_hosts("hosts.yaml", deep.as_bytes()).unwrap_err();
-    assert!(processor_time() - start < MAX_TIME);
+    assert!(cpu_time() - start < MAX_TIME);
     assert!(error.to_string().contains("levels deep"), "{error}");
 }
 
@@ -114,13 +114,13 @@ fn checks_name_the_position_of_too_deep_values() {
     assert!(report.contains("more than 128 levels deep at line 2 column "), "{report}");
 }
 
-/// A finding about an unknown key has a path that contains the whole key.
+/// The path in a finding about an unknown key contains the whole key.
 #[test]
 fn time_to_find_a_line_is_linear_in_the_path() {
     let lines = LineIndex::read("spec:\n  a: 1\n");
     let path = format!("spec.{}", "a.".repeat(200_000));
-    let start = processor_time();
+    let start = cpu_time();
     assert_eq!(lines.find(&path), Some(2));
-    let time = processor_time() - start;
+    let time = cpu_time() - start;
     assert!(time < MAX_TIME, "{time:?}");
 }

@@ -9,7 +9,7 @@ use ignition::network::{
     keyfiles,
 };
 
-/// A host that maps these names to the MAC addresses 52:54:00:aa:bb:01 and following.
+/// A host whose map assigns the MAC addresses 52:54:00:aa:bb:01 and following to these names.
 fn host(document: &str, names: &[&str]) -> HostNetwork {
     let interface = |(number, name): (usize, &&str)| MacInterface {
         logical_nic_name: (*name).to_owned(),
@@ -18,7 +18,7 @@ fn host(document: &str, names: &[&str]) -> HostNetwork {
     HostNetwork::from_unchecked(document, names.iter().enumerate().map(interface).collect())
 }
 
-/// The text of one file of the first host in an initrd.
+/// Returns the text of one file of the first host in an initrd.
 fn file(host: HostNetwork, generation: NetworkGeneration, name: &str) -> String {
     let networks = HostNetworkFiles::generate(&[host], generation, &KeyfileCache::default()).unwrap();
     let path = format!("/etc/assisted/network/host0/{name}");
@@ -123,7 +123,7 @@ fn policy_names_interfaces_by_their_addresses() {
         assert!(policy.contains(text), "{text}: {policy}");
     }
     assert!(!policy.contains("eth0"), "{policy}");
-    // It is a policy, which contains a state.
+    // The document is a policy, which contains a state.
     assert!(keyfiles(policy.as_bytes()).is_err());
     for version in ["4.18.0-rc.1", "", "4.17.9"] {
         assert_eq!(NetworkGeneration::for_version(version), NetworkGeneration::Keyfiles, "{version}");

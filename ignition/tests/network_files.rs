@@ -1,4 +1,4 @@
-//! The files of hosts in images: their contents and paths, which depend only on the hosts.
+//! The network files of hosts in images: their contents and paths, which depend only on the hosts.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,8 +26,8 @@ use skip::report_missing;
 /// Path of the early-boot script in an image.
 const SCRIPT_PATH: &str = "/usr/local/bin/pre-network-manager-config.sh";
 
-/// The number of hosts in a cache.
-fn known(cache: &KeyfileCache) -> usize {
+/// Returns the number of hosts in a cache.
+fn cached_host_count(cache: &KeyfileCache) -> usize {
     let text = format!("{cache:?}");
     let (_, rest) = text.split_once("hosts: ").unwrap();
     rest.split_once(',').unwrap().0.parse().unwrap()
@@ -188,13 +188,13 @@ fn hosts_are_generated_once() {
     let cache = KeyfileCache::default();
     let mut hosts = vec![host(PAIR, 16), host(BOND, 32), host(PAIR, 16).with_name("again")];
     let first = HostNetworkFiles::generate(&hosts, NetworkGeneration::Keyfiles, &cache).unwrap();
-    assert_eq!((first.host_count(), known(&cache)), (2, 2));
+    assert_eq!((first.host_count(), cached_host_count(&cache)), (2, 2));
     hosts.push(host(VLAN, 48));
     let second = HostNetworkFiles::generate(&hosts, NetworkGeneration::Keyfiles, &cache).unwrap();
-    assert_eq!((second.host_count(), known(&cache)), (3, 3));
+    assert_eq!((second.host_count(), cached_host_count(&cache)), (3, 3));
     let fresh = initrd(&hosts, NetworkGeneration::Keyfiles);
     assert_eq!(second.initrd_entries(&InitrdOptions::default()), fresh);
-    // The cached object is the same, not merely equal.
+    // Both sets contain the same cached object, not two equal objects.
     let contents = |networks: &HostNetworkFiles, name: &str| {
         let entry = networks
             .initrd_entries(&InitrdOptions::default())
@@ -207,10 +207,10 @@ fn hosts_are_generated_once() {
     assert_eq!(contents(&first, "bond0.nm"), contents(&second, "bond0.nm"));
     let report = ignition::network::check::check_hosts(&hosts[1..], &<_>::default(), &cache);
     assert_eq!(report.findings(), []);
-    assert_eq!(known(&cache), 3);
+    assert_eq!(cached_host_count(&cache), 3);
 }
 
-/// `nmcli` reads a keyfile and writes it again, without a daemon.
+/// Runs `nmcli`, which reads a keyfile and writes it again without a daemon.
 fn nmcli(keyfile: &str) -> Option<Result<String, String>> {
     let mut command = Command::new("nmcli");
     command.args(["--offline", "connection", "modify", "connection.zone", "checked"]);
@@ -222,7 +222,7 @@ fn nmcli(keyfile: &str) -> Option<Result<String, String>> {
     child.stdin.take().unwrap().write_all(keyfile.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    // It warns about unknown settings and continues.
+    // `nmcli` warns about unknown settings and continues.
     let is_good = output.status.success() && output.stderr.is_empty();
     Some(if is_good { Ok(text(output.stdout)) } else { Err(text(output.stderr)) })
 }
@@ -282,7 +282,7 @@ fn network_manager_reads_all_keyfiles() {
         }
     }
     assert!(count > 40);
-    // The oracle does refuse something.
+    // `nmcli` must reject an invalid keyfile.
     assert!(nmcli("[connection]\nid=a\ntype=802-3-ethernet\n[ipv4]\nmethod=sideways\n").unwrap().is_err());
 }
 

@@ -1,6 +1,6 @@
-//! Memory for hostile YAML: the line numbers of a document take memory in proportion to its length.
+//! The memory for hostile YAML: the line numbers of a document take memory in proportion to its length.
 //!
-//! A separate program, because it counts the allocations of the whole program.
+//! This is a separate test program, because it counts the allocations of the whole program.
 
 #![allow(clippy::unwrap_used, reason = "test code: what is not as expected must stop the test")]
 #![allow(unsafe_code, reason = "counting allocations means being the allocator")]
@@ -13,24 +13,24 @@ use ignition::network::check::{ClusterNetworks, Rule, check_hosts};
 use ignition::network::yaml::LineIndex;
 use ignition::network::{HostNetwork, KeyfileCache, MacInterface};
 
-/// Allocated bytes, and their peak since the last reading.
+/// Number of allocated bytes, and the peak since the last reset.
 static ALLOCATED_BYTES: AtomicUsize = AtomicUsize::new(0);
 static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 struct CountingAllocator;
 
-// SAFETY: every call is passed on to the system's allocator unchanged; counting allocates nothing.
+// SAFETY: every call is passed on unchanged to the system's allocator, and counting does not allocate.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let live = ALLOCATED_BYTES.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         PEAK_BYTES.fetch_max(live, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of this very function.
+        // SAFETY: the caller upholds the contract of this function.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         ALLOCATED_BYTES.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of this very function.
+        // SAFETY: the caller upholds the contract of this function.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -38,15 +38,15 @@ unsafe impl GlobalAlloc for CountingAllocator {
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Tests of this program run one after another.
+/// Makes the tests of this program run one after another.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Returns the result of `work` and the peak of the memory that it allocates.
 fn measure_memory<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = ALLOCATED_BYTES.load(Ordering::Relaxed);
     PEAK_BYTES.store(before, Ordering::Relaxed);
-    let made = work();
-    (made, PEAK_BYTES.load(Ordering::Relaxed).saturating_sub(before))
+    let result = work();
+    (result, PEAK_BYTES.load(Ordering::Relaxed).saturating_sub(before))
 }
 
 /// A list of equal items inside nested mappings with long keys.
@@ -55,7 +55,7 @@ fn list_in_long_keys(item: &str, count: usize) -> String {
     format!("{open}[{}]{}\n", item.repeat(count), "}".repeat(11))
 }
 
-/// The shortest value takes two bytes of text. Its line takes 16 bytes, and 48 while the index grows.
+/// A value needs at least two bytes of text. Its line number takes 16 bytes, and 48 bytes while the index grows.
 const MAX_BYTES_PER_TEXT_BYTE: usize = 32;
 
 #[test]

@@ -1,8 +1,8 @@
-//! Compares with the real Ignition, which shares no code with this crate: its validator for every config of the cases,
-//! its engine for every merge, and the resulting files, units and users on a disk.
+//! Compares this crate with the real Ignition, which shares no code with it: the validator for every config of the
+//! cases, the engine for every merge, and the resulting files, units and users on a disk.
 //!
-//! Debian's Ignition 2.14 reads specs up to 3.3. A missing program is reported and skipped, or fails with
-//! `KINDLING_REQUIRE_TOOLS=1`.
+//! Debian's Ignition 2.14 reads specs up to 3.3. If a program is missing, its tests print a notice and are skipped.
+//! With `KINDLING_REQUIRE_TOOLS=1` they fail instead.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ use std::path::Path;
 
 use accounts::Accounts;
 use engine::skip::report_skipped;
-use engine::{Engine, NEWEST, Validator, as_kept, asking};
+use engine::{Engine, NEWEST, Validator, as_stored, with_merged_child};
 use ignition::config::Config;
 use ignition::merge::merge;
 use ignition::spec::Spec;
@@ -40,14 +40,14 @@ use serde_json::{Value, json};
 /// Number of random config pairs.
 const PAIRS: usize = 300;
 
-/// Number of random user pairs, which take the engine a while.
+/// Number of random user pairs. The engine needs a while for each.
 const USER_PAIRS: usize = 40;
 
 fn old() -> Vec<Spec> {
     Spec::ALL.into_iter().filter(|spec| *spec <= NEWEST).collect()
 }
 
-/// Random values, the same in every run.
+/// Random values, which are the same in every run.
 fn samples<T: std::fmt::Debug>(strategy: &impl Strategy<Value = T>) -> Vec<T> {
     let mut runner = TestRunner::deterministic();
     (0..PAIRS).map(|_| strategy.new_tree(&mut runner).unwrap().current()).collect()
@@ -105,7 +105,7 @@ fn validator_agrees_on_merged_configs() {
     assert!(judged.iter().all(|count| *count > 20), "both good and bad configs: {judged:?}");
 }
 
-/// The engine merges in its newest version, to which it translates both sides first.
+/// The engine translates both configs to its newest version and merges them in that version.
 #[test]
 fn engine_merges_like_this_crate() {
     let Some(engine) = Engine::find() else { return };
@@ -120,10 +120,10 @@ fn engine_merges_like_this_crate() {
         let [new_parent, new_child] = [&parent, &child].map(|it| translate(it, NEWEST).unwrap());
         let ours = merge(&new_parent, &new_child);
         let is_bad = [&parent, &child, &ours].iter().any(|it| validate(it).is_fatal());
-        match engine.fetch(&asking(&parent, &child)) {
+        match engine.fetch(&with_merged_child(&parent, &child)) {
             Ok(machine) => {
                 assert!(!is_bad, "{name}: the engine accepts {parent} + {child}");
-                let (theirs, ours) = (machine.config(), as_kept(&ours));
+                let (theirs, ours) = (machine.config(), as_stored(&ours));
                 assert_eq!(theirs.to_string(), ours.to_string(), "{name}: {parent} + {child}");
                 merged += 1;
             }
@@ -136,9 +136,9 @@ fn engine_merges_like_this_crate() {
 #[test]
 fn engine_writes_the_files_of_the_merged_config() {
     let Some(engine) = Engine::find() else { return };
-    let machine = engine.fetch(&asking(&base(), &change())).unwrap();
+    let machine = engine.fetch(&with_merged_child(&base(), &change())).unwrap();
     let root = machine.root();
-    if !may_give(&root) {
+    if !can_change_owners(&root) {
         return;
     }
     machine.stage("files").unwrap();
@@ -149,9 +149,9 @@ fn engine_writes_the_files_of_the_merged_config() {
         assert_file(&root, &file);
     }
     for directory in list("/storage/directories") {
-        let found = fs::metadata(below(&root, directory["path"].as_str().unwrap())).unwrap();
-        assert!(found.is_dir());
-        assert_mode(&found, directory["mode"].as_u64().unwrap_or(0o755), &directory);
+        let metadata = fs::metadata(below(&root, directory["path"].as_str().unwrap())).unwrap();
+        assert!(metadata.is_dir());
+        assert_mode(&metadata, directory["mode"].as_u64().unwrap_or(0o755), &directory);
     }
     for link in list("/storage/links") {
         let target = fs::read_link(below(&root, link["path"].as_str().unwrap())).unwrap();
@@ -160,8 +160,8 @@ fn engine_writes_the_files_of_the_merged_config() {
     assert_units(&root, &list("/systemd/units"));
 }
 
-/// Every form of a user works outside of an initrd: the engine calls `useradd` with `--root`, for which a few files are
-/// enough. So does every form of a group except the change of an existing one, which `groupadd` refuses anywhere.
+/// Every form of a user works outside of an initrd: the engine calls `useradd` with `--root`, which needs only a few
+/// files. Every form of a group works, too, except the change of an existing group, which `groupadd` always rejects.
 #[test]
 fn engine_creates_the_users_of_the_merged_config() {
     let Some(engine) = Engine::find() else { return };
@@ -172,9 +172,9 @@ fn engine_creates_the_users_of_the_merged_config() {
         let [base, change] = [base, change].map(|it| cases::read(&json!({"passwd": it}), "3.2.0"));
         let merged = merge(&base, &change);
         assert!(!validate(&merged).is_fatal());
-        let machine = engine.fetch(&asking(&base, &change)).unwrap();
+        let machine = engine.fetch(&with_merged_child(&base, &change)).unwrap();
         let root = machine.root();
-        if !may_give(&root) {
+        if !can_change_owners(&root) {
             return;
         }
         accounts::prepare(&root);
@@ -182,13 +182,13 @@ fn engine_creates_the_users_of_the_merged_config() {
         machine.stage("files").unwrap_or_else(|text| panic!("{merged}: {text}"));
         let after = Accounts::read(&root);
         let config = merged.to_value();
-        after.assert_made_of(&before, &config["passwd"], &root);
+        after.assert_result_of(&before, &config["passwd"], &root);
         let parsed = Config::parse(merged.to_string().as_bytes()).unwrap();
         assert_summary(&ConfigSummary::from(&parsed), &before, &after);
     }
 }
 
-/// Exactly the users that the config changes or removes are in the summary.
+/// Asserts that the summary contains exactly the users that the config changes or removes.
 fn assert_summary(summary: &ConfigSummary, before: &Accounts, after: &Accounts) {
     let [changed, gone] = after.changes_since(before);
     for (named, changed, there) in [(&summary.users, changed, true), (&summary.removed_users, gone, false)] {
@@ -197,7 +197,7 @@ fn assert_summary(summary: &ConfigSummary, before: &Accounts, after: &Accounts) 
     }
 }
 
-/// Errors that depend on the machine's users are not errors of the config; they fail its boot.
+/// Errors that depend on the machine's users are not errors of the config, but the boot fails.
 #[test]
 fn engine_fails_on_invalid_users() {
     let Some(engine) = Engine::find() else { return };
@@ -218,7 +218,7 @@ fn engine_fails_on_invalid_users() {
         let config = cases::read(&json!({"passwd": passwd}), "3.2.0");
         assert!(!validate(&config).is_fatal());
         let machine = engine.fetch(&config.to_string()).unwrap();
-        if !may_give(&machine.root()) {
+        if !can_change_owners(&machine.root()) {
             return;
         }
         accounts::prepare(&machine.root());
@@ -227,11 +227,11 @@ fn engine_fails_on_invalid_users() {
     }
 }
 
-/// All fields of a user, each in a base and a change.
+/// All fields of a user, each in a base config and in a change.
 fn user_forms() -> Vec<(Value, Value)> {
     let only = |users: Value| json!({"users": users});
     vec![
-        // Like a discovery config and its override.
+        // The configs resemble a discovery config and its override.
         (
             only(
                 json!([{"name": "core", "passwordHash": "!", "sshAuthorizedKeys": ["ssh-ed25519 AA me"], "groups": ["sudo"]}]),
@@ -240,17 +240,17 @@ fn user_forms() -> Vec<(Value, Value)> {
                 json!([{"name": "core", "passwordHash": "$6$salt$hash", "sshAuthorizedKeys": ["ssh-rsa BB"], "groups": ["adm"]}]),
             ),
         ),
-        // An empty hash locks the account, whatever it was before.
+        // An empty hash always locks the account.
         (
             only(json!([{"name": "core", "passwordHash": "$6$a$b"}])),
             only(json!([{"name": "core", "passwordHash": ""}])),
         ),
-        // Some users are removed, one of them although the change sets further fields.
+        // A few users are removed, one of them although the change sets other fields of it.
         (
             only(json!([{"name": "guest", "shouldExist": false}, {"name": "never", "shouldExist": false}])),
             only(json!([{"name": "other", "shouldExist": false}, {"name": "guest", "gecos": "a"}])),
         ),
-        // All fields of a new user, in a group of the same config.
+        // All fields of a new user, in a group from the same config.
         (
             json!({"groups": [{"name": "staff", "gid": 1500, "passwordHash": "x"}, {"name": "old", "shouldExist": false}]}),
             json!({
@@ -263,7 +263,7 @@ fn user_forms() -> Vec<(Value, Value)> {
                 ],
             }),
         ),
-        // An existing user moves with all of its data.
+        // An existing user moves to another home with all of its data.
         (
             only(
                 json!([{"name": "core", "uid": 1700, "homeDir": "/srv/core", "sshAuthorizedKeys": ["ssh-ed25519 EE"]}]),
@@ -273,8 +273,8 @@ fn user_forms() -> Vec<(Value, Value)> {
     ]
 }
 
-/// Whether this process may change file owners, as the engine does.
-fn may_give(root: &Path) -> bool {
+/// Returns `true` if this process may change file owners, which the engine does.
+fn can_change_owners(root: &Path) -> bool {
     let may = fs::metadata(root).unwrap().uid() == 0;
     if !may {
         report_skipped("only root can change file owners");
@@ -286,16 +286,16 @@ fn below(root: &Path, path: &str) -> std::path::PathBuf {
     root.join(path.trim_start_matches('/'))
 }
 
-fn assert_mode(found: &fs::Metadata, expected: u64, node: &Value) {
-    assert_eq!(u64::from(found.permissions().mode() & 0o7777), expected, "{node}");
+fn assert_mode(metadata: &fs::Metadata, expected: u64, node: &Value) {
+    assert_eq!(u64::from(metadata.permissions().mode() & 0o7777), expected, "{node}");
 }
 
 fn assert_file(root: &Path, file: &Value) {
     let path = below(root, file["path"].as_str().unwrap());
-    let found = fs::symlink_metadata(&path).unwrap();
-    assert!(found.is_file(), "{file}");
-    assert_mode(&found, file["mode"].as_u64().unwrap_or(0o644), file);
-    assert_eq!(u64::from(found.uid()), file["user"]["id"].as_u64().unwrap_or(0), "{file}");
+    let metadata = fs::symlink_metadata(&path).unwrap();
+    assert!(metadata.is_file(), "{file}");
+    assert_mode(&metadata, file["mode"].as_u64().unwrap_or(0o644), file);
+    assert_eq!(u64::from(metadata.uid()), file["user"]["id"].as_u64().unwrap_or(0), "{file}");
     let parts = std::iter::once(&file["contents"]).chain(file["append"].as_array().into_iter().flatten());
     let parts = parts.filter_map(|part| Some((part["source"].as_str()?, part["compression"].as_str())));
     let expected: Vec<u8> =
@@ -321,10 +321,10 @@ fn assert_units(root: &Path, units: &[Value]) {
             presets.insert(name, enabled);
         }
     }
-    let found = fs::read_to_string(root.join("etc/systemd/system-preset/20-ignition.preset")).unwrap();
-    let found = found.lines().map(|line| line.split_once(' ').unwrap());
-    let found: BTreeMap<&str, bool> = found.map(|(what, name)| (name, what == "enable")).collect();
-    assert_eq!(found, presets);
+    let actual = fs::read_to_string(root.join("etc/systemd/system-preset/20-ignition.preset")).unwrap();
+    let actual = actual.lines().map(|line| line.split_once(' ').unwrap());
+    let actual: BTreeMap<&str, bool> = actual.map(|(what, name)| (name, what == "enable")).collect();
+    assert_eq!(actual, presets);
 }
 
 fn base() -> Config {

@@ -1,4 +1,4 @@
-//! Findings of Ignition's rules and ours for the cases in `tests/validate` and `tests/lint`.
+//! The findings for the cases in `tests/validate` (Ignition's rules) and `tests/lint` (this crate's rules).
 
 #![allow(
     clippy::unwrap_used,
@@ -15,12 +15,12 @@ use ignition::validate::validate;
 use proptest::prelude::*;
 
 #[test]
-fn upstream_rules_give_the_expected_findings() {
+fn upstream_rules_have_the_expected_findings() {
     findings::check_all("validate", validate);
 }
 
 #[test]
-fn our_rules_give_the_expected_findings() {
+fn our_rules_have_the_expected_findings() {
     findings::check_all("lint", |config| {
         let report = validate(config);
         assert!(!report.is_fatal(), "a lint case has to pass Ignition: {}", report.to_text("case"));

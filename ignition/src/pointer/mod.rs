@@ -1,13 +1,13 @@
-//! Pointer configs: the small config of a host to be installed, which points to the full config of its pool.
+//! Pointer configs: small configs of hosts to be installed. Each points to the full config of the host's pool.
 //!
 //! The machine config server of a cluster serves one config for each machine config pool. A pointer config contains the
 //! URL of that config, the authority that signed the server's certificate, and the settings of this host only: its
-//! name, its address hint, its override.
+//! name, its address hint and its override.
 //!
-//! * [`ConfigEndpoint`] writes the pointer config of a host that joins a running cluster.
-//! * [`InstalledHost`] adds the files of one host to a pointer config, that one or the installer's.
+//! * [`ConfigEndpoint`] generates the pointer config of a host that joins a running cluster.
+//! * [`InstalledHost`] adds the settings of one host to a pointer config, either to that one or to the installer's.
 //!
-//! Planned caller: the installation flow, which writes the config of each host before the host is installed.
+//! Planned caller: the installation flow, which generates the config of each host before the host is installed.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -24,17 +24,17 @@ use crate::merge::merge;
 use crate::report::ConfigReport;
 use crate::spec::Spec;
 
-/// The name of the field that holds the override of a host.
+/// The name of the API field with the override of a host.
 const OVERRIDE_FIELD: &str = "ignition_config_overrides";
 
 /// The spec version of pointer configs.
 pub(crate) const SPEC: Spec = Spec::V3_2;
 
-/// The ports of a machine config server.
+/// The HTTPS port of a machine config server. The next constant is its HTTP port.
 const HTTPS_PORT: u16 = 22623;
 const HTTP_PORT: u16 = 22624;
 
-/// A machine config pool: the group of hosts that share a config.
+/// The name of a machine config pool, a group of hosts that share a config.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MachineConfigPool(String);
 
@@ -43,7 +43,7 @@ impl MachineConfigPool {
     ///
     /// # Errors
     ///
-    /// Returns an error if no cluster can have a pool with this name.
+    /// Returns an error if the name is not valid for a pool.
     pub fn new(name: &str) -> Result<Self, InputError> {
         if is_host_name(name) && !name.bytes().any(|byte| byte.is_ascii_uppercase()) {
             return Ok(Self(name.to_owned()));
@@ -51,7 +51,7 @@ impl MachineConfigPool {
         Err(InputError::new("machine_config_pool_name", name, "is not a valid name of a machine config pool"))
     }
 
-    /// Returns the name.
+    /// Returns the name of the pool.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -61,13 +61,13 @@ impl MachineConfigPool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MachineConfigServer {
-    /// The URL of the server. The names of the pools are appended to it.
+    /// The URL of the server. The name of a pool is appended to it.
     Url(HttpUrl),
     /// The API host of the cluster, such as `api.cluster.example.com` or an IP address.
     ApiHost(String),
 }
 
-/// An HTTP header that a host sends when it fetches its config.
+/// An HTTP header that a host sends with the request for its config.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RequestHeader {
     name: String,
@@ -101,18 +101,18 @@ impl fmt::Debug for RequestHeader {
     }
 }
 
-/// The config of a pool, as hosts fetch it.
+/// The source of a pool's config, from which hosts fetch it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigEndpoint {
-    /// The server.
+    /// The machine config server.
     pub server: MachineConfigServer,
-    /// The pool.
+    /// The machine config pool of the host.
     pub pool: MachineConfigPool,
     /// The token that the server requires, if any.
     pub token: Option<AgentToken>,
-    /// Additional headers that the server requires.
+    /// Additional headers that the server requires, each with a different name.
     pub headers: Vec<RequestHeader>,
-    /// The authority that signed the server's certificate. If it is set, hosts use HTTPS for the API host.
+    /// The authority that signed the server's certificate. If set, hosts use HTTPS for the API host.
     pub authority: Option<CertificateBundle>,
 }
 
@@ -137,12 +137,12 @@ impl ConfigEndpoint {
         if self.authority.is_none() {
             return Ok(format!("http://{host}:{HTTP_PORT}/config/{pool}"));
         }
-        // The server's certificate is valid for the internal name only.
+        // The server's certificate is valid only for the internal name.
         let internal = host.strip_prefix("api.").map(|rest| format!("api-int.{rest}"));
         Ok(format!("https://{}:{HTTPS_PORT}/config/{pool}", internal.unwrap_or(host)))
     }
 
-    /// Returns the pointer config.
+    /// Returns the pointer config of a host in the pool.
     ///
     /// # Errors
     ///
@@ -184,36 +184,36 @@ impl ConfigEndpoint {
     }
 }
 
-/// The medium from which the discovery system was booted.
+/// The medium that the discovery system was booted from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DiscoveryMedia {
-    /// The network or removable media, which leave nothing on the host.
+    /// The network or removable media. Nothing of it remains on the host.
     #[default]
     Transient,
-    /// A disk of the host, from which the discovery system must be removed.
+    /// A disk of the host. The discovery system must be removed from it.
     Disk,
 }
 
-/// The settings of one host.
+/// The settings of one host that is to be installed.
 #[derive(Clone, Debug)]
 pub struct InstalledHost {
     hostname: HostName,
-    /// An address in the network from which the node takes its own address, if the cluster needs the hint.
+    /// An address in the network that contains the node's own address, if the cluster needs the hint.
     pub node_ip_hint: Option<IpAddr>,
-    /// The pool, if it differs from that of the role.
+    /// The pool of the host, if it differs from the default pool of the role.
     pub pool: Option<MachineConfigPool>,
-    /// The override for this host.
+    /// The user's override for this host.
     pub config_override: Option<Override>,
-    /// The medium from which the discovery system was booted.
+    /// The medium that the discovery system was booted from.
     pub discovery_media: DiscoveryMedia,
 }
 
 impl InstalledHost {
-    /// Creates the settings of a host with only a name.
+    /// Creates the settings of a host that has only a name.
     ///
     /// # Errors
     ///
-    /// Returns an error if the name is not a host name in lower case or is longer than 64 characters.
+    /// Returns an error if the name is not a lower-case host name or is longer than 64 characters.
     pub fn new(hostname: &str) -> Result<Self, InputError> {
         Ok(Self {
             hostname: HostName::parse("requested_hostname", hostname)?,
@@ -224,18 +224,18 @@ impl InstalledHost {
         })
     }
 
-    /// Adds the settings of the host to a pointer config: its name and address hint, then the override, then the pool
-    /// and the removal of the discovery system.
+    /// Adds the settings of the host to a pointer config: first the name and the address hint, then the override, then
+    /// the pool and the removal of the discovery system.
     ///
-    /// Files of the host replace files of the pointer config with the same path, because Ignition rejects a config with
-    /// two files of one path.
+    /// Files of the host replace files of the pointer config with the same path, because Ignition rejects two files
+    /// with the same path.
     ///
     /// # Errors
     ///
     /// * [`ComposeError::Override`] if the override is not a valid config.
     /// * [`ComposeError::Merged`] if the override is valid, but the merged config is not.
     /// * [`ComposeError::Invalid`] if the result without the override is not valid.
-    /// * [`ComposeError::Input`] if a pool is set and no source of the config is that of the worker pool.
+    /// * [`ComposeError::Input`] if a pool is set and no source in the config belongs to the worker pool.
     ///
     /// # Examples
     ///
@@ -249,10 +249,10 @@ impl InstalledHost {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn compose(&self, pointer: &Config) -> Result<ComposedConfig, ComposeError> {
-        let named = validated(merge(pointer, &self.host_files().into_config(SPEC)?))?;
+        let base = validated(merge(pointer, &self.host_files().into_config(SPEC)?))?;
         let mut composed = match &self.config_override {
-            Some(over) => apply_override(&named, OVERRIDE_FIELD, over)?,
-            None => ComposedConfig { config: named, warnings: ConfigReport::default() },
+            Some(over) => apply_override(&base, OVERRIDE_FIELD, over)?,
+            None => ComposedConfig { config: base, warnings: ConfigReport::default() },
         };
         if let Some(pool) = &self.pool {
             set_pool(&mut composed.config, pool)?;
@@ -274,7 +274,7 @@ impl InstalledHost {
     }
 }
 
-/// Returns the files and the unit that remove the discovery system.
+/// Returns the files and the unit that remove the discovery system from the disk.
 fn discovery_removal() -> ConfigBuilder {
     let mut builder = ConfigBuilder::new();
     let path = "/usr/local/bin/cleanup-assisted-discovery-stateroot.sh";
@@ -285,7 +285,7 @@ fn discovery_removal() -> ConfigBuilder {
     builder
 }
 
-/// Changes the sources of a config from the worker pool to another pool.
+/// Replaces the worker pool with another pool in the sources of a config.
 fn set_pool(config: &mut Config, pool: &MachineConfigPool) -> Result<(), InputError> {
     const WORKER_POOL_PATH: &str = "/config/worker";
     let mut count = 0;
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn host_files_are_merged_over_those_of_its_role() {
+    fn host_files_are_merged_over_files_of_the_role() {
         let role = json!({"ignition": {"version": "3.1.0", "config": {"merge": [{"source": "https://api-int.a:22623/config/worker"}]}},
             "storage": {"files": [{"path": "/etc/hostname", "contents": {"source": "data:,old"}}, {"path": "/etc/x"}]}});
         let role = Config::parse(role.to_string().as_bytes()).unwrap().config;

@@ -1,4 +1,4 @@
-//! Users and groups of a root file system: prepared ones, and those that an engine has created.
+//! Reads and prepares the users and groups of a root file system.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// A user, from all account files.
+/// A user, assembled from all account files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct User {
     pub(crate) uid: u32,
@@ -18,11 +18,11 @@ pub(crate) struct User {
     pub(crate) hash: String,
     /// The groups that list the user.
     pub(crate) groups: BTreeSet<String>,
-    /// Authorized keys that the engine has written, if any.
+    /// The authorized keys that the engine has written, if any.
     pub(crate) keys: Option<Vec<String>>,
 }
 
-/// A group without its members, which are in [`User::groups`].
+/// A group. Its members are in [`User::groups`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
     pub(crate) gid: u32,
@@ -35,7 +35,7 @@ pub(crate) struct Accounts {
     pub(crate) groups: BTreeMap<String, Group>,
 }
 
-/// The users of every root: name, number, home.
+/// The users in every prepared root: name, number, home.
 const USERS: [(&str, u32, &str); 4] = [
     ("root", 0, "/root"),
     ("core", 1000, "/var/home/core"),
@@ -43,12 +43,12 @@ const USERS: [(&str, u32, &str); 4] = [
     ("other", 1002, "/home/other"),
 ];
 
-/// The groups of every root except the users' own groups: name, number, member.
+/// The groups in every prepared root, except the users' own groups: name, number, member.
 const GROUPS: [(&str, u32, &str); 4] =
     [("sudo", 27, ""), ("wheel", 10, "core"), ("adm", 4, "core,guest"), ("old", 900, "")];
 
-/// Puts users, groups and homes into a root, which is all that `useradd --root` needs: it changes its root and loads
-/// nothing from there.
+/// Writes users, groups and homes to a root directory. This is enough for `useradd --root`, which changes its root and
+/// loads nothing from the new root.
 pub(crate) fn prepare(root: &Path) {
     let own = USERS.iter().map(|(name, id, _)| (*name, *id, ""));
     let groups: Vec<(&str, u32, &str)> = own.chain(GROUPS).collect();
@@ -63,7 +63,7 @@ pub(crate) fn prepare(root: &Path) {
         ("shadow", lines(&|(name, ..)| format!("{name}:*:19000:0:99999:7:::\n"), &USERS)),
         ("group", lines(&|(name, id, members)| format!("{name}:x:{id}:{members}\n"), &groups)),
         ("gshadow", lines(&|(name, _, members)| format!("{name}:!::{members}\n"), &groups)),
-        // The usual setting: a new user gets its own group, which is removed with the user.
+        // The usual setting: a new user gets its own group, and the group is removed together with the user.
         ("login.defs", "USERGROUPS_ENAB yes\n".to_owned()),
     ];
     for (name, text) in files {
@@ -78,7 +78,7 @@ pub(crate) fn prepare(root: &Path) {
     for folder in ["srv", "opt"] {
         fs::create_dir(root.join(folder)).unwrap();
     }
-    // The engine writes keys as the user, who must be able to reach the folder.
+    // The engine writes keys as the user, so the user must be able to reach the folder.
     let scratch = root.parent().unwrap();
     fs::set_permissions(scratch, fs::Permissions::from_mode(0o755)).unwrap();
 }
@@ -115,8 +115,8 @@ impl Accounts {
         Self { groups: groups.iter().map(group).collect(), users: users.into_iter().map(user).collect() }
     }
 
-    /// Asserts that `self` is the expected result of a config on other accounts.
-    pub(crate) fn assert_made_of(&self, before: &Self, passwd: &Value, root: &Path) {
+    /// Asserts that `self` is the result of applying the users and groups of a config to `before`.
+    pub(crate) fn assert_result_of(&self, before: &Self, passwd: &Value, root: &Path) {
         let list = |key: &str| passwd[key].as_array().cloned().unwrap_or_default();
         let mut expected = before.clone();
         for group in list("groups") {
@@ -132,14 +132,14 @@ impl Accounts {
         assert_eq!(*self, expected, "{passwd}");
     }
 
-    /// Names of users that differ or exist only here; and names of removed users.
+    /// Returns the names of users that are new or different, and the names of removed users.
     pub(crate) fn changes_since(&self, before: &Self) -> [BTreeSet<String>; 2] {
         let changed = self.users.iter().filter(|(name, user)| before.users.get(*name) != Some(*user));
-        let gone = before.users.keys().filter(|name| !self.users.contains_key(*name));
-        [changed.map(|(name, _)| name.clone()).collect(), gone.cloned().collect()]
+        let removed = before.users.keys().filter(|name| !self.users.contains_key(*name));
+        [changed.map(|(name, _)| name.clone()).collect(), removed.cloned().collect()]
     }
 
-    /// If a config leaves the number of a new group open, it is taken from the result.
+    /// If a config does not specify the number of a new group, the number comes from the result.
     fn apply_group(&mut self, group: &Value, after: &Self) {
         let name = name(group);
         if group["shouldExist"] == false {
@@ -149,8 +149,8 @@ impl Accounts {
             });
             return;
         }
-        let made = || Group { gid: after.groups[name].gid, hash: "*".to_owned() };
-        let expected = self.groups.entry(name.to_owned()).or_insert_with(made);
+        let default = || Group { gid: after.groups[name].gid, hash: "*".to_owned() };
+        let expected = self.groups.entry(name.to_owned()).or_insert_with(default);
         set(&mut expected.hash, hash(group));
         set(&mut expected.gid, id(group, "gid"));
     }
@@ -162,7 +162,7 @@ impl Accounts {
             self.groups.remove(name);
             return;
         }
-        let made = || {
+        let default = || {
             let after = &after.users[name];
             let hash = "*".to_owned();
             User {
@@ -182,7 +182,7 @@ impl Accounts {
             let gid = after.users[name].primary_group;
             self.groups.insert(name.to_owned(), Group { gid, hash: "!".to_owned() });
         }
-        let expected = self.users.entry(name.to_owned()).or_insert_with(made);
+        let expected = self.users.entry(name.to_owned()).or_insert_with(default);
         set(&mut expected.hash, hash(user));
         set(&mut expected.uid, id(user, "uid"));
         set(&mut expected.comment, text(user, "gecos"));
@@ -204,7 +204,7 @@ fn name(account: &Value) -> &str {
     account["name"].as_str().unwrap()
 }
 
-/// A non-empty text: the engine treats an empty one as absent.
+/// Returns a non-empty text. The engine treats an empty text as absent.
 fn text(account: &Value, key: &str) -> Option<String> {
     account[key].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
@@ -218,20 +218,25 @@ fn id(account: &Value, key: &str) -> Option<u32> {
     account[key].as_u64().map(|id| u32::try_from(id).unwrap())
 }
 
-/// The password hash. An empty one locks the account instead of opening it.
+/// Returns the password hash. An empty hash locks the account instead of opening it.
 fn hash(account: &Value) -> Option<String> {
     let hash = account["passwordHash"].as_str()?;
     Some(if hash.is_empty() { "*" } else { hash }.to_owned())
 }
 
-/// The keys that the engine has written for a user, in a file that only the user can read.
+/// Returns the keys that the engine has written for a user. Only the user may read the file.
 fn keys(root: &Path, home: &str, uid: u32) -> Option<Vec<String>> {
     let folder = below(root, home).join(".ssh");
     let path = folder.join("authorized_keys.d/ignition");
     let text = fs::read_to_string(&path).ok()?;
     for (path, mode) in [(folder, 0o700), (path, 0o600)] {
-        let found = fs::metadata(&path).unwrap();
-        assert_eq!((found.uid(), found.permissions().mode() & 0o7777), (uid, mode), "{}", path.display());
+        let metadata = fs::metadata(&path).unwrap();
+        assert_eq!(
+            (metadata.uid(), metadata.permissions().mode() & 0o7777),
+            (uid, mode),
+            "{}",
+            path.display()
+        );
     }
     Some(text.lines().map(str::to_owned).collect())
 }

@@ -1,8 +1,9 @@
 //! The merge cases in `tests/merge/*.json`.
 //!
-//! A file has a list of cases: `parent`, `child` and the expected result, each a config without its version, which is
-//! `spec` (3.3.0 by default) or `parentSpec` and `childSpec`. A case has `parentValid`, `childValid` and `valid` if an
-//! input or the result is not a valid config, and `engine` if the real engine would fetch something.
+//! A file contains a list of cases: `parent`, `child` and the expected result. Each of them is a config without its
+//! version. The version is `spec` (3.3.0 by default), or `parentSpec` and `childSpec`. A case has `parentValid`,
+//! `childValid` and `valid` if an input or the result is not a valid config, and `engine` if the real engine would
+//! fetch something.
 
 #![allow(dead_code, reason = "no test program needs all of it")]
 

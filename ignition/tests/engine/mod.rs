@@ -1,6 +1,7 @@
-//! The real Ignition, version 2.14 as Debian packages it: its validator, and its engine outside of an initrd.
+//! Runs the real Ignition, version 2.14 from Debian: its validator, and its engine outside of an initrd.
 //!
-//! A missing program is reported and skipped, or fails with `KINDLING_REQUIRE_TOOLS=1`.
+//! If a program is missing, its tests print a notice and are skipped. With `KINDLING_REQUIRE_TOOLS=1` they fail
+//! instead.
 
 #[path = "../../../tests/support/skip.rs"]
 pub(crate) mod skip;
@@ -19,7 +20,7 @@ use serde_json::Value;
 use skip::report_missing;
 use tempfile::TempDir;
 
-/// The newest spec version that it reads, and the newest released version in which it merges.
+/// The newest spec version that Ignition 2.14 reads. It merges in this version, the newest released one.
 pub(crate) const NEWEST: Spec = Spec::V3_3;
 
 const VALIDATOR: &str = "ignition-validate";
@@ -28,7 +29,7 @@ const ENGINE: &str = "/usr/lib/dracut/modules.d/30ignition/ignition";
 /// The validator's report about a config.
 pub(crate) struct Verdict {
     pub(crate) is_valid: bool,
-    /// Severities and pointers.
+    /// The severity and the pointer of each finding.
     pub(crate) findings: BTreeSet<String>,
     pub(crate) text: String,
 }
@@ -38,11 +39,12 @@ pub(crate) struct Validator(PathBuf);
 impl Validator {
     pub(crate) fn find() -> Option<Self> {
         let path = env::var_os("PATH").unwrap_or_default();
-        let found = env::split_paths(&path).map(|folder| folder.join(VALIDATOR)).find(|path| path.is_file());
-        if found.is_none() {
+        let program =
+            env::split_paths(&path).map(|folder| folder.join(VALIDATOR)).find(|path| path.is_file());
+        if program.is_none() {
             missing(VALIDATOR);
         }
-        found.map(Self)
+        program.map(Self)
     }
 
     pub(crate) fn validate(&self, config: &str) -> Verdict {
@@ -65,7 +67,7 @@ fn findings(text: &str) -> BTreeSet<String> {
         Some((severity.to_owned(), path.replace('.', "/")))
     };
     let all: Vec<(String, String)> = text.lines().filter_map(finding).collect();
-    // An error in a URL is reported again for an enclosing object, or for a missing field.
+    // The validator reports an error in a URL again for an enclosing object, or for a missing field.
     let is_echo = |(severity, path): &(String, String)| {
         let deeper =
             |(other, below): &(String, String)| other == severity && below == &format!("{path}/source");
@@ -85,11 +87,12 @@ impl Engine {
         Some(Self(()))
     }
 
-    /// A machine that has fetched a config: the result, or the engine's error.
+    /// Lets the engine fetch a config on a new machine. Returns the machine, or the engine's error.
     pub(crate) fn fetch(&self, config: &str) -> Result<Machine, String> {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("root/etc/selinux")).unwrap();
-        // The engine finally relabels all written files. The test has neither a policy nor that program.
+        // In the last step, the engine relabels all written files. The test has neither an SELinux policy nor that
+        // program.
         fs::write(folder.path().join("root/etc/selinux/config"), "SELINUX=disabled\nSELINUXTYPE=none\n")
             .unwrap();
         fs::create_dir(folder.path().join("bin")).unwrap();
@@ -123,7 +126,7 @@ impl Machine {
         if output.status.success() { Ok(()) } else { Err(text) }
     }
 
-    /// The config that it will apply, in the newest spec version that is not experimental.
+    /// Returns the config that the engine will apply, in the newest spec version that is not experimental.
     pub(crate) fn config(&self) -> Config {
         let mut config: Value =
             serde_json::from_slice(&fs::read(self.folder.path().join("cache")).unwrap()).unwrap();
@@ -135,13 +138,14 @@ impl Machine {
     }
 }
 
-/// The engine's `PATH`: our replacements first, then the programs that manage users.
+/// Returns the engine's `PATH`: first the replacements of this test, then the programs that manage users.
 fn programs(folder: &Path) -> [PathBuf; 5] {
     [folder.join("bin"), "/usr/sbin".into(), "/usr/bin".into(), "/sbin".into(), "/bin".into()]
 }
 
-/// A config as the engine stores it: spec 3.3, with the special bits of modes cleared, as in its experimental version.
-pub(crate) fn as_kept(config: &Config) -> Config {
+/// Returns a config in the form in which the engine stores it: spec 3.3, without the special bits of modes, which its
+/// experimental version clears.
+pub(crate) fn as_stored(config: &Config) -> Config {
     let mut config = config.to_value();
     for list in ["files", "directories"] {
         let nodes = config["storage"].get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
@@ -152,8 +156,8 @@ pub(crate) fn as_kept(config: &Config) -> Config {
     Config::parse(config.to_string().as_bytes()).unwrap().config
 }
 
-/// A parent config that merges a child at boot.
-pub(crate) fn asking(parent: &Config, child: &Config) -> String {
+/// Returns a parent config that merges a child at boot.
+pub(crate) fn with_merged_child(parent: &Config, child: &Config) -> String {
     let mut config = parent.to_value();
     let escaped: String = child.to_string().bytes().map(|byte| format!("%{byte:02X}")).collect();
     config["ignition"]["config"]["merge"] =

@@ -1,8 +1,9 @@
-//! Cases of findings in configs: `tests/validate/*.json` for Ignition's rules, `tests/lint/*.json` for ours.
+//! The cases of findings in configs: `tests/validate/*.json` for Ignition's rules, `tests/lint/*.json` for this crate's
+//! rules.
 //!
-//! A file has a list of cases: a `config` without its version, which is `spec` (3.3.0 by default), and the expected
-//! `findings`, each a severity and a pointer. `%2048%` in a config is replaced by that many letters x, from 2000 to
-//! 3000. A `newer` case is about a rule that Ignition 2.14 does not have.
+//! A file contains a list of cases. A case has a `config` without its version, which is `spec` (3.3.0 by default), and
+//! the expected `findings`, each a severity and a pointer. `%2048%` in a config stands for that many letters x, from
+//! 2000 to 3000. A `newer` case is about a rule that Ignition 2.14 does not have.
 
 #![allow(dead_code, reason = "no test program needs all of it")]
 
@@ -59,7 +60,7 @@ impl Case {
         parsed.config
     }
 
-    /// Fails unless a report has exactly the expected findings; duplicates are allowed.
+    /// Compares a report with the expected findings and describes the difference, if any. Duplicates are allowed.
     pub(crate) fn difference(&self, report: &ConfigReport) -> Option<String> {
         (found(report) != self.findings).then(|| {
             let expected: Vec<&String> = self.findings.iter().collect();
@@ -68,7 +69,7 @@ impl Case {
     }
 }
 
-/// The severities and pointers of a report.
+/// Returns the severities and pointers in a report.
 pub(crate) fn found(report: &ConfigReport) -> BTreeSet<String> {
     report.findings().iter().map(|finding| format!("{} {}", finding.severity, finding.pointer)).collect()
 }

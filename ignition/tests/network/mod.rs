@@ -1,4 +1,4 @@
-//! Hosts for the network tests.
+//! Hosts with static networks for tests.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ interfaces:
 routes: {config: [{destination: 0.0.0.0/0, next-hop-address: 203.0.113.1, next-hop-interface: eth0.2507}]}
 ";
 
-/// Two interfaces with distinct addresses, and a rule for packets that arrive at one of them.
+/// Two interfaces with different addresses, and a rule for packets that arrive at one of them.
 pub(crate) const PAIR: &str = "\
 interfaces:
 - name: eth0
@@ -66,7 +66,7 @@ routes: {config: [{destination: 0.0.0.0/0, next-hop-address: 192.0.2.1, next-hop
 route-rules: {config: [{ip-from: 192.0.2.0/24, route-table: 254, priority: 900, iif: eth1}]}
 ";
 
-/// A host whose two MAC addresses end in a number and the next one.
+/// A host with two MAC addresses. One ends in `first`, and the other in the next number.
 pub(crate) fn host(document: &str, first: usize) -> HostNetwork {
     let interface = |number: usize| MacInterface {
         logical_nic_name: format!("eth{number}"),
@@ -79,7 +79,7 @@ pub(crate) fn mac(number: usize) -> String {
     format!("52:54:00:aa:{:02x}:{:02x}", number >> 8, number & 0xff)
 }
 
-/// The text of every file, by path.
+/// Returns the text of every file, by path.
 #[allow(dead_code, reason = "not all tests look into files")]
 pub(crate) fn texts(entries: &[NetworkEntry]) -> BTreeMap<&str, &str> {
     let text = |entry: &'_ NetworkEntry| match &entry.kind {

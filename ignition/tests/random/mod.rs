@@ -1,4 +1,4 @@
-//! Random configs: every field, few names, so that parent and child often share entries.
+//! Random configs with all fields. They have few names, so that parent and child often share entries.
 
 #![allow(dead_code, reason = "no test program needs all of it")]
 
@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 /// The shape of random configs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// The prefix of all names.
+    /// The prefix of all names in the config.
     pub(crate) prefix: &'static str,
-    /// Whether keyed lists may have the same keys in two configs.
+    /// Whether two configs may have the same keys in lists with keys.
     pub(crate) crossing: bool,
-    /// Whether there are HTTP headers.
+    /// Whether the config may contain HTTP headers.
     pub(crate) headers: bool,
 }
 
@@ -30,7 +30,7 @@ impl Shape {
 
 type Json = BoxedStrategy<Value>;
 
-/// A config of a spec version; fields that the version does not have are left out.
+/// A random config of a spec version. Fields that the version does not have are omitted.
 pub(crate) fn any_config(specs: Vec<Spec>, shape: Shape) -> impl Strategy<Value = Config> {
     (select(specs), config(shape)).prop_map(|(spec, mut config)| {
         config["ignition"]["version"] = spec.as_str().into();
@@ -48,7 +48,7 @@ fn config(shape: Shape) -> Json {
     ])
 }
 
-/// An object with each of its fields in half of the cases.
+/// An object that contains each of its fields with a probability of one half.
 fn object<const N: usize>(fields: [(&'static str, Json); N]) -> Json {
     let (names, values): (Vec<_>, Vec<_>) = fields.into_iter().unzip();
     let values: Vec<_> = values.into_iter().map(proptest::option::of).collect();
@@ -77,24 +77,24 @@ fn small() -> Json {
     (0..4_i64).prop_map(Value::from).boxed()
 }
 
-/// Some of the names, in any order.
+/// A subset of the names, in any order.
 fn set(names: Vec<String>) -> Json {
     let len = names.len();
     subsequence(names, 0..=len).prop_shuffle().prop_map(Value::from).boxed()
 }
 
-/// Entries with some of the names, in any order.
+/// Entries for a subset of the names, in any order.
 fn list(names: Vec<String>, key: &'static str, entry: Json) -> Json {
     let len = names.len();
     let entries = (subsequence(names, 0..=len).prop_shuffle(), vec(entry, len));
-    let named = move |(names, entries): (Vec<String>, Vec<Value>)| -> Value {
+    let with_names = move |(names, entries): (Vec<String>, Vec<Value>)| -> Value {
         let entry = |(name, mut entry): (String, Value)| {
             entry[key] = name.into();
             entry
         };
         names.into_iter().zip(entries).map(entry).collect()
     };
-    entries.prop_map(named).boxed()
+    entries.prop_map(with_names).boxed()
 }
 
 fn ignition(shape: Shape) -> Json {
@@ -115,10 +115,10 @@ fn arguments(shape: Shape) -> Json {
     let [yes, no] = if shape.crossing { ["k*", "k*"] } else { ["y*", "n*"] };
     object([("shouldExist", set(shape.names(yes))), ("shouldNotExist", set(shape.names(no)))])
         .prop_map(|mut arguments| {
-            // A config must not have both.
-            let wanted = arguments["shouldExist"].as_array().cloned().unwrap_or_default();
-            if let Some(unwanted) = arguments["shouldNotExist"].as_array_mut() {
-                unwanted.retain(|argument| !wanted.contains(argument));
+            // A config must not have an argument in both lists.
+            let required = arguments["shouldExist"].as_array().cloned().unwrap_or_default();
+            if let Some(forbidden) = arguments["shouldNotExist"].as_array_mut() {
+                forbidden.retain(|argument| !required.contains(argument));
             }
             arguments
         })
@@ -143,8 +143,8 @@ fn passwd(shape: Shape) -> Json {
     ])
 }
 
-/// Users and groups that can be created where [`accounts`](crate::accounts) are prepared: every number has one owner,
-/// and groups are new.
+/// Random users and groups that can be created on the prepared [`accounts`](crate::accounts). Every number belongs to
+/// one account, and groups are new.
 pub(crate) fn makeable_passwd() -> Json {
     let user = |name: &'static str, uid: u32| {
         object([
@@ -229,13 +229,13 @@ fn storage(shape: Shape) -> Json {
     .boxed()
 }
 
-/// A config must not have two nodes at one path.
+/// Removes nodes so that no two nodes have the same path, which would be invalid.
 fn without_repeated_paths(mut storage: Value) -> Value {
-    let mut seen = Vec::new();
+    let mut paths = Vec::new();
     for kind in ["directories", "files", "links"] {
         if let Some(nodes) = storage[kind].as_array_mut() {
-            nodes.retain(|node| !seen.contains(&node["path"]));
-            seen.extend(nodes.iter().map(|node| node["path"].clone()));
+            nodes.retain(|node| !paths.contains(&node["path"]));
+            paths.extend(nodes.iter().map(|node| node["path"].clone()));
         }
     }
     storage

@@ -1,4 +1,4 @@
-//! The contents of files in a config, decoded without the code under test.
+//! Decodes the contents of files in a config, without the code under test.
 
 #![allow(dead_code, reason = "not every test program needs all of it")]
 
@@ -10,7 +10,7 @@ use flate2::read::GzDecoder;
 use ignition::config::Config;
 use percent_encoding::percent_decode_str;
 
-/// The contents of a resource whose source is a `data:` URL.
+/// Returns the contents of a resource whose source is a `data:` URL.
 pub(crate) fn decode(source: &str, compression: Option<&str>) -> Vec<u8> {
     let (header, data) = source.strip_prefix("data:").unwrap().split_once(',').unwrap();
     let bytes = match header.strip_suffix(";base64") {
@@ -25,7 +25,7 @@ pub(crate) fn decode(source: &str, compression: Option<&str>) -> Vec<u8> {
     contents
 }
 
-/// The contents of a file of a config, including appended parts.
+/// Returns the contents of a file in a config, including the appended parts.
 pub(crate) fn contents(config: &Config, path: &str) -> Option<Vec<u8>> {
     let root = config.to_value();
     let file = root["storage"]["files"].as_array()?.iter().find(|file| file["path"] == path)?;

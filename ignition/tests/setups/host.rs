@@ -1,8 +1,8 @@
-//! A host of a large set, for benches and figures.
+//! A host of a large set, for benches and measurements.
 
 use ignition::network::{HostNetwork, MacInterface};
 
-/// A host with two static interfaces, a gateway and a name server, unique for every number below 50,000.
+/// A host with two static interfaces, a gateway and a name server. It is unique for every number below 50,000.
 pub(crate) fn host(number: usize) -> HostNetwork {
     let (high, low) = (number / 200, number % 200 + 10);
     let interface = |nic: usize| {

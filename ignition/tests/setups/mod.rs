@@ -1,4 +1,4 @@
-//! Inputs of discovery configs: the smallest, one with everything, and all combinations.
+//! Inputs of discovery configs: the smallest input, an input with all settings, and all combinations.
 
 #![allow(dead_code, reason = "no test program needs all of it")]
 
@@ -27,7 +27,7 @@ pub(crate) const KEY: &str =
 pub(crate) const SECRETS: [&str; 5] =
     ["dXNlcjpodW50ZXIx", "t0ken-hunter2", "$6$salt$hunter3", "hunter4", "hunter5"];
 
-/// A syntactically valid certificate; the name makes it unique.
+/// A syntactically valid certificate, which the name makes unique.
 fn certificate(name: &str) -> CertificateBundle {
     let pem = format!("# {name}\n-----BEGIN CERTIFICATE-----\nMAMCAQE=\n-----END CERTIFICATE-----\n");
     CertificateBundle::parse("certificate", &pem).unwrap()
@@ -58,7 +58,7 @@ fn host() -> HostNetwork {
     HostNetwork::from_unchecked(document, vec![interface])
 }
 
-/// Its network in an image of many hosts.
+/// The files of that host in an image of many hosts.
 pub(crate) fn network() -> IgnitionFiles {
     HostNetworkFiles::generate(&[host()], NetworkGeneration::Keyfiles, &KeyfileCache::default())
         .unwrap()
@@ -105,10 +105,10 @@ pub(crate) fn full() -> Discovery {
     discovery
 }
 
-/// The minimum length of [`override_text`].
+/// Minimum length of [`override_text`] in bytes.
 pub(crate) const OVERRIDE_LEN: usize = 20 << 10;
 
-/// A user's override: files, a password and a unit, in 20 KiB.
+/// A user's override with files, a password and a unit. It is 20 KiB long.
 pub(crate) fn override_text() -> String {
     let file = |number: usize| {
         json!({"path": format!("/etc/extra/{number}.conf"), "mode": 420, "overwrite": true, "user": {"name": "root"},
@@ -124,7 +124,7 @@ pub(crate) fn override_text() -> String {
     config.to_string()
 }
 
-/// All combinations of inputs that add files and units, with names.
+/// All combinations of inputs that add files and units, each with a name.
 pub(crate) fn matrix() -> Vec<(String, Discovery)> {
     const CONDITIONS: usize = 7;
     let mut all = vec![("full".to_owned(), full())];
@@ -173,12 +173,12 @@ pub(crate) fn matrix() -> Vec<(String, Discovery)> {
     all
 }
 
-/// Ironic with only the required inputs.
+/// Ironic with only the mandatory inputs.
 pub(crate) fn standalone() -> StandaloneIronic {
     StandaloneIronic::new(ironic())
 }
 
-/// Ironic with everything.
+/// Ironic with all inputs.
 pub(crate) fn full_standalone() -> StandaloneIronic {
     let mut ironic = Ironic::parse(
         "https://192.0.2.5,https://user:hunter6@[2001:db8::5]:443/prefix",
@@ -199,7 +199,7 @@ pub(crate) fn full_standalone() -> StandaloneIronic {
     standalone
 }
 
-/// All combinations of inputs that add files to the Ironic config, with names.
+/// All combinations of inputs that add files to the Ironic config, each with a name.
 pub(crate) fn standalone_matrix() -> Vec<(String, StandaloneIronic)> {
     type Change = fn(&mut StandaloneIronic, StandaloneIronic);
     const CONDITIONS: [(&str, Change); 7] = [
@@ -228,7 +228,7 @@ pub(crate) fn standalone_matrix() -> Vec<(String, StandaloneIronic)> {
     all
 }
 
-/// Compares a config with its golden file; `UPDATE_GOLDEN=1` rewrites that.
+/// Compares a config with its golden file. With `UPDATE_GOLDEN=1`, rewrites the golden file.
 pub(crate) fn assert_golden(name: &str, config: &Config) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(name);
     let config = config.to_pretty();
@@ -239,7 +239,7 @@ pub(crate) fn assert_golden(name: &str, config: &Config) {
     assert!(config == golden, "{} differs; UPDATE_GOLDEN=1 rewrites it", path.display());
 }
 
-/// The documentation page about configs: the part about Ironic without a service, and the rest.
+/// The documentation page about configs: the section about Ironic without a service, and the rest.
 pub(crate) struct Page {
     pub(crate) standalone: String,
     pub(crate) rest: String,
@@ -256,12 +256,12 @@ pub(crate) fn page() -> Page {
     }
 }
 
-/// A file's mode in the notation of `docs/discovery.md`.
+/// Returns the mode of a file in the notation of `docs/discovery.md`.
 pub(crate) fn mode(file: &Value) -> String {
     file["mode"].as_u64().map_or_else(|| "system's".to_owned(), |mode| format!("{mode:04o}"))
 }
 
-/// The paths or names of the entries of a list.
+/// Returns the paths or names of the entries in a list.
 pub(crate) fn list(config: &Config, pointer: &str, key: &str) -> Vec<String> {
     let root = config.to_value();
     let list = root.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default();
@@ -274,7 +274,7 @@ pub(crate) fn hostile(good: &'static str) -> impl Strategy<Value = String> {
     prop_oneof![marks, marks.prop_map(move |text| format!("{good}{text}")), any::<String>()]
 }
 
-/// The entries of a comma-separated list, without duplicates.
+/// Returns the entries of a comma-separated list, without duplicates.
 pub(crate) fn entries(list: &str) -> Vec<&str> {
     let mut entries: Vec<&str> = Vec::new();
     for entry in list.split(',').map(str::trim).filter(|entry| !entry.is_empty()) {
@@ -285,7 +285,7 @@ pub(crate) fn entries(list: &str) -> Vec<&str> {
     entries
 }
 
-/// The text of a unit.
+/// Returns the text of a unit.
 pub(crate) fn unit(config: &Config, name: &str) -> String {
     let root = config.to_value();
     let units: &[Value] = root["systemd"]["units"].as_array().unwrap();

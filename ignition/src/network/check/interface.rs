@@ -94,7 +94,11 @@ fn check_unused_names(
 pub(super) fn check_name(name: &str, path: &str, result: &mut HostResult) {
     let is_wrong = |it: char| it.is_whitespace() || it.is_control() || "/:%".contains(it);
     let message = if name.len() > MAX_NAME_LEN {
-        format!("the name {} has {} bytes; the kernel takes {MAX_NAME_LEN}", excerpt(name), name.len())
+        format!(
+            "the name {} is {} bytes long; the kernel accepts at most {MAX_NAME_LEN}",
+            excerpt(name),
+            name.len()
+        )
     } else if name.is_empty() || name == "." || name == ".." || name.contains(is_wrong) {
         format!("\"{}\" is not a valid interface name", shortened(name))
     } else {
