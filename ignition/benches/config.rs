@@ -44,7 +44,6 @@ fn build() -> Vec<u8> {
     config.to_installer_json().unwrap().unwrap()
 }
 
-/// A user's override.
 fn override_text() -> Vec<u8> {
     let file = |number: usize| {
         json!({"path": format!("/etc/extra/{number}.conf"), "mode": 420, "overwrite": true, "user": {"name": "root"},

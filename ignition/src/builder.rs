@@ -240,12 +240,10 @@ impl ConfigBuilder {
         }
     }
 
-    /// Adds a user.
     pub(crate) fn add_user(&mut self, user: Json) {
         self.users.push(user);
     }
 
-    /// Sets the proxies of Ignition.
     pub(crate) fn set_proxy(&mut self, proxy: Json) {
         self.proxy = Some(proxy);
     }

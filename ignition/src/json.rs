@@ -27,7 +27,6 @@ pub(crate) enum Json {
 }
 
 impl Json {
-    /// Creates an object with these fields.
     pub(crate) fn object<const N: usize>(fields: [(&'static str, Self); N]) -> Self {
         Self::Object(fields.into_iter().collect())
     }
@@ -47,7 +46,6 @@ impl Json {
         (!items.is_empty()).then_some(Self::List(items))
     }
 
-    /// Creates a list of strings.
     pub(crate) fn texts(items: &[String]) -> Self {
         Self::List(items.iter().cloned().map(Self::from).collect())
     }
@@ -141,7 +139,6 @@ impl Object {
         keys.try_fold(first, |value, key| value.get_mut(key))
     }
 
-    /// Sorts the fields by name.
     pub(crate) fn sort(&mut self) {
         self.0.sort_by(|(one, _), (other, _)| one.cmp(other));
     }

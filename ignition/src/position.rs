@@ -75,7 +75,6 @@ impl PointerTree {
     }
 }
 
-/// Escapes a part of a JSON pointer.
 pub(crate) fn escape_part(part: &str) -> String {
     part.replace('~', "~0").replace('/', "~1")
 }

@@ -45,7 +45,6 @@ pub(crate) enum ObjectKind {
     Group,
 }
 
-/// A field of an object.
 #[derive(Debug)]
 pub(crate) struct FieldSchema {
     pub(crate) name: &'static str,
@@ -72,7 +71,6 @@ pub(crate) enum UnsetField {
     Rejected,
 }
 
-/// The type of a field.
 #[derive(Debug)]
 pub(crate) enum FieldType {
     Text,
@@ -82,7 +80,6 @@ pub(crate) enum FieldType {
     List(EntryType, EntryKey),
 }
 
-/// The type of a list's entries.
 #[derive(Debug)]
 pub(crate) enum EntryType {
     Text,
@@ -433,7 +430,6 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    /// Returns an object with all fields of all versions.
     fn object_with_all_fields(schema: &ObjectSchema) -> Value {
         let fields = schema.fields.iter().map(|field| (field.name.to_owned(), value(&field.kind)));
         Value::Object(fields.collect::<Map<_, _>>())

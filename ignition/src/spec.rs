@@ -38,7 +38,6 @@ impl Spec {
     /// All versions, oldest first.
     pub const ALL: [Self; 7] =
         [Self::V3_0, Self::V3_1, Self::V3_2, Self::V3_3, Self::V3_4, Self::V3_5, Self::V3_6];
-    /// The oldest version.
     pub(crate) const OLDEST: Self = Self::V3_0;
     /// The newest version.
     pub const LATEST: Self = Self::V3_6;

@@ -142,7 +142,7 @@ fn user_data_is_run_on_oracle_cloud_only() {
 }
 
 #[test]
-fn host_gets_the_ironic_name_only_without_its_own() {
+fn host_without_its_own_name_gets_the_ironic_name() {
     let config = full_standalone().compose().unwrap().config;
     let known_as = Some(("--transient", "node-0.lab.example.com"));
     let from_dhcp = |name| Some(("--static --transient", name));

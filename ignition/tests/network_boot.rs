@@ -102,7 +102,6 @@ impl Machine {
         command
     }
 
-    /// Runs the script and returns its log.
     fn boot(&self, shell: &[&str]) -> String {
         log(self.command(shell).output().unwrap())
     }

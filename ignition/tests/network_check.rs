@@ -73,7 +73,7 @@ fn rejects_unusable_documents() {
 
 /// Findings are on the lines that editors show. YAML's parser counts additional line breaks.
 #[test]
-fn yaml_line_breaks_that_editors_do_not_count_do_not_move_findings() {
+fn line_numbers_of_findings_count_only_line_breaks_of_editors() {
     for line_break in ["\r", "\u{85}", "\u{2028}", "\u{2029}"] {
         let breaks = line_break.repeat(60);
         let text = format!(

@@ -18,7 +18,6 @@ use ignition::network::{HostNetwork, KeyfileCache, keyfiles, read_hosts};
 /// Much more than any case takes in a debug build, and much less than quadratic parsing took for the smallest case.
 const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// Returns the CPU time of this thread.
 fn cpu_time() -> Duration {
     let stat = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     Duration::from_nanos(stat.split(' ').next().unwrap().parse().unwrap())

@@ -26,7 +26,6 @@ use skip::report_missing;
 /// Path of the early-boot script in an image.
 const SCRIPT_PATH: &str = "/usr/local/bin/pre-network-manager-config.sh";
 
-/// Returns the number of hosts in a cache.
 fn cached_host_count(cache: &KeyfileCache) -> usize {
     let text = format!("{cache:?}");
     let (_, rest) = text.split_once("hosts: ").unwrap();

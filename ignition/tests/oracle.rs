@@ -37,7 +37,6 @@ use proptest::test_runner::TestRunner;
 use random::Shape;
 use serde_json::{Value, json};
 
-/// Number of random config pairs.
 const PAIRS: usize = 300;
 
 /// Number of random user pairs. The engine needs a while for each.

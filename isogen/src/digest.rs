@@ -96,7 +96,7 @@ impl HashStates {
     }
 }
 
-/// A SHA-256 computation.
+/// The state of a SHA-256 computation.
 #[derive(Debug, Clone, Default)]
 pub struct Hasher(Sha256);
 

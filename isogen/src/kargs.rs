@@ -39,14 +39,13 @@ pub enum KargsOrigin {
 /// All kernel-argument areas of an image, with their contents.
 #[derive(Debug, Clone)]
 pub struct KargsAreas {
-    /// The name of the image.
     pub(crate) file: String,
     /// Whether an in-place edit was not completed. The contents of the areas are then unknown.
     pub(crate) is_interrupted: bool,
     areas: Vec<KargsArea>,
     area_len: u64,
     default: Option<String>,
-    /// The kind of description that named the areas.
+    /// The mechanism by which the areas were found.
     pub(crate) origin: KargsOrigin,
 }
 

@@ -42,15 +42,11 @@ const MIN_ZERO_RUN: usize = 4096;
 /// An extent of the minimal image that has the bytes of a file of the full image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SharedExtent {
-    /// First sector in the minimal image.
     pub(crate) minimal_sector: Sector,
-    /// First sector in the full image.
     pub(crate) full_sector: Sector,
-    /// Length in bytes.
     pub(crate) len: u32,
 }
 
-/// A parsed `miniso.dat`.
 #[derive(Debug, Clone)]
 pub(crate) struct MinimalDescription {
     /// Version of the program that wrote the description.

@@ -56,7 +56,6 @@ fn run_all_operations(source: Source) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the peak memory of this process.
 fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -270,7 +269,6 @@ impl HandmadeVolume {
     }
 }
 
-/// A directory record without a system use area.
 fn directory_record(name: &[u8], sector: u32, len: u32, flags: u8) -> Vec<u8> {
     let mut record = vec![0; (33 + name.len()).next_multiple_of(2)];
     record[0] = record.len() as u8;

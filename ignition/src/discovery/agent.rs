@@ -9,7 +9,6 @@ use super::secret::AgentToken;
 use super::url::HttpUrl;
 use crate::builder::{ConfigBuilder, FileMode, UnitState};
 
-/// Name of the unit that runs the agent.
 pub(crate) const AGENT_UNIT: &str = "agent.service";
 
 /// Path of the service's certificates, which only the agent trusts.

@@ -152,7 +152,6 @@ impl HostName {
         Err(InputError::new(field, text, reason))
     }
 
-    /// Returns the name as text.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

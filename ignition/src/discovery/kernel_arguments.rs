@@ -74,7 +74,6 @@ impl KernelArgumentChange {
         &self.value
     }
 
-    /// Returns the old and the new argument of a replacement.
     fn replacement(&self) -> Option<(String, String)> {
         let (key, rest) = self.value.split_once('=')?;
         let (old, new) = rest.split_once('=')?;

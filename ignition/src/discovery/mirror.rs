@@ -48,14 +48,12 @@ impl Mirrors {
         Ok(Self { registries: registries.to_owned(), authority })
     }
 
-    /// Adds the certificate authorities of the mirrors.
     pub(crate) fn add_authority(&self, builder: &mut ConfigBuilder) {
         if let Some(authority) = &self.authority {
             builder.add_trust_anchor("domain.crt", authority.as_pem());
         }
     }
 
-    /// Adds podman's `registries.conf`.
     pub(crate) fn add_registries(&self, builder: &mut ConfigBuilder) {
         builder.replace_file("/etc/containers/registries.conf", FileMode::PUBLIC, &self.registries);
     }

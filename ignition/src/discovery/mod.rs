@@ -265,7 +265,6 @@ impl Discovery {
         self.infra_env.proxies.environment_file()
     }
 
-    /// Adds the registry credentials and the user `core`.
     fn add_credentials(&self, builder: &mut ConfigBuilder) {
         let InfraEnvSettings { pull_secret, ssh_keys, password_hash, .. } = &self.infra_env;
         builder.replace_file("/root/.docker/config.json", FileMode::PRIVATE, pull_secret.reveal());

@@ -41,7 +41,6 @@ impl SshKeys {
         Ok(Self(keys))
     }
 
-    /// Returns the keys.
     pub(crate) fn as_slice(&self) -> &[String] {
         &self.0
     }

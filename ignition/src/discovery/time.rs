@@ -28,7 +28,6 @@ impl NtpSource {
         list_entries(text).map(source).collect()
     }
 
-    /// Returns the name or address as text.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
@@ -78,7 +77,6 @@ impl TimeSources {
         }
     }
 
-    /// Adds the time sources to the configuration of chrony.
     pub(crate) fn add_to(&self, builder: &mut ConfigBuilder) {
         const CHRONY_CONF: &str = "/etc/chrony.conf";
         match self {

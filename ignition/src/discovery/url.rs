@@ -91,7 +91,6 @@ impl HttpUrl {
         }
     }
 
-    /// Returns `true` if the scheme is `https`.
     pub(crate) fn is_https(&self) -> bool {
         self.0.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("https:"))
     }

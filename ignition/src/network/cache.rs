@@ -43,7 +43,6 @@ impl KeyfileCache {
         Self { max_len, state: Mutex::new(CacheState { entries: LruCache::unbounded(), len: 0, clock: 0 }) }
     }
 
-    /// Returns the number of hosts in the cache.
     pub(super) fn host_count(&self) -> usize {
         self.lock().entries.len()
     }

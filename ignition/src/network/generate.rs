@@ -70,7 +70,6 @@ pub(super) fn keyfiles_from_document(document: &NetworkDocument) -> Result<Vec<K
     Ok(keyfiles)
 }
 
-/// Rejects documents longer than the maximum.
 pub(super) fn check_document_len(len: usize) -> Result<(), NetworkError> {
     if len > MAX_DOCUMENT_LEN {
         return Err(NetworkError::TooLarge { len });

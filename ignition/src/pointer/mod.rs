@@ -51,7 +51,6 @@ impl MachineConfigPool {
         Err(InputError::new("machine_config_pool_name", name, "is not a valid name of a machine config pool"))
     }
 
-    /// Returns the name of the pool.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }

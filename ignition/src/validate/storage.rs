@@ -7,7 +7,6 @@ use crate::report::ConfigRule;
 use crate::spec::Spec;
 use crate::translate::SPECIAL_BITS;
 
-/// The largest valid mode.
 const MAX_MODE: i64 = 0o7777;
 
 impl Checker {

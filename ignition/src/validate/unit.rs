@@ -36,7 +36,6 @@ impl UnitFile {
     }
 }
 
-/// Parses a unit file.
 pub(crate) fn parse(text: &str) -> Result<UnitFile, UnitError> {
     let long = text.split('\n').enumerate().find(|(_, line)| line.len() > MAX_LINE_LEN);
     if let Some((index, line)) = long {

@@ -171,7 +171,6 @@ enum DataUrl<'a> {
 }
 
 impl<'a> DataUrl<'a> {
-    /// Parses a `data:` URL.
     fn parse(source: &'a str) -> Result<Self, UrlError> {
         let body = source.strip_prefix("data:").ok_or(UrlError::Prefix)?;
         let (header, data) = body.split_once(',').ok_or(UrlError::NoComma)?;

@@ -16,7 +16,6 @@ pub(crate) struct User {
     pub(crate) home: String,
     pub(crate) shell: String,
     pub(crate) hash: String,
-    /// The groups that list the user.
     pub(crate) groups: BTreeSet<String>,
     /// The authorized keys that the engine has written, if any.
     pub(crate) keys: Option<Vec<String>>,

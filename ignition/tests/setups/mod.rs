@@ -285,7 +285,6 @@ pub(crate) fn entries(list: &str) -> Vec<&str> {
     entries
 }
 
-/// Returns the text of a unit.
 pub(crate) fn unit(config: &Config, name: &str) -> String {
     let root = config.to_value();
     let units: &[Value] = root["systemd"]["units"].as_array().unwrap();

@@ -13,7 +13,6 @@
 
 use crate::bytes_at::array_at;
 
-/// Length of a header in bytes.
 pub(crate) const HEADER_LEN: usize = 110;
 /// The name of the member that ends an archive.
 pub(crate) const TRAILER: &str = "TRAILER!!!";
@@ -45,9 +44,7 @@ pub(crate) struct InvalidField {
     /// Offset in the header.
     pub(crate) offset: usize,
     pub(crate) what: &'static str,
-    /// The value that the format requires.
     pub(crate) expected: &'static str,
-    /// The actual value.
     pub(crate) found: String,
 }
 
@@ -110,7 +107,6 @@ pub(crate) struct CpioMember<'a> {
     pub(crate) inode: u32,
     /// File type and permissions.
     pub(crate) mode: u32,
-    /// Length of the data in bytes.
     pub(crate) data_len: u32,
 }
 

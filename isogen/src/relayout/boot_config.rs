@@ -38,7 +38,6 @@ impl BootConfig {
         [self.before, self.area, self.after].concat()
     }
 
-    /// Returns the offset of the area.
     pub(super) fn area_offset(&self) -> u64 {
         self.before.len() as u64
     }
@@ -54,7 +53,6 @@ impl BootConfig {
         KERNEL_ARGUMENT.len() + kernel + on_line
     }
 
-    /// Replaces the bytes of the area.
     pub(super) fn set_area(&mut self, bytes: &[u8]) {
         self.area = bytes.to_vec();
     }

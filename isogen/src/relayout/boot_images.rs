@@ -14,7 +14,6 @@ use crate::partitions::DISK_SECTOR_SIZE;
 use crate::plan::{Patch, Plan};
 use crate::volume::EntryId;
 
-/// Number of disk sectors in an ISO 9660 sector.
 const DISK_SECTORS_PER_SECTOR: u64 = SECTOR_SIZE / DISK_SECTOR_SIZE;
 
 /// A boot image before and after the re-layout.
@@ -123,7 +122,6 @@ impl BootImageChange {
     }
 }
 
-/// Returns the file that replaces a boot image.
 fn replacement_file<'a>(
     image: &BaseImage,
     placement: &'a Placement,

@@ -98,7 +98,6 @@ impl RelayoutChanges {
         }
     }
 
-    /// Adds or replaces a file.
     pub(super) fn put_file(&mut self, path: impl Into<String>, bytes: impl Into<Bytes>) {
         self.files.put_file(path, FileContents::from(bytes.into()));
     }

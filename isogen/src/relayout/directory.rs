@@ -112,7 +112,6 @@ impl TreeRewrite<'_> {
         Ok(records)
     }
 
-    /// Returns the location of an entry's data in the new image.
     fn location(&self, placement: &Placement, id: EntryId, entry: &TreeEntry) -> Result<DataLocation> {
         if entry.kind != EntryKind::File {
             return Ok(DataLocation::Unchanged);

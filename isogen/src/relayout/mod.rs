@@ -64,7 +64,6 @@ impl BaseImage {
     }
 }
 
-/// Plans the image with `changes`.
 fn plan_changes(image: &BaseImage, changes: &RelayoutChanges) -> Result<Plan> {
     if changes.files.is_empty() {
         return Ok(Plan::from_source(Arc::clone(image.source())));

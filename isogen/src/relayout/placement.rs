@@ -32,7 +32,6 @@ pub(super) struct Placement {
     pub(super) removed_extents: BTreeSet<Extent>,
     /// New and replaced files, sorted by path.
     pub(super) new_files: Vec<PlacedFile>,
-    /// Paths of dropped files.
     pub(super) dropped_paths: BTreeSet<String>,
     /// First sector after the last file.
     pub(super) data_end: u64,
@@ -153,7 +152,6 @@ impl Placement {
         Ok(Plan::new(Arc::clone(image.source()), layout.segments))
     }
 
-    /// Returns the number of sectors of the new volume.
     pub(super) fn volume_sectors(&self) -> u64 {
         self.data_end + PADDING_SECTORS
     }

@@ -58,7 +58,6 @@ impl RawRecord {
         u32_le(&self.bytes, SECTOR_AT).map(Sector).or_internal("short directory record", SECTOR_AT as u64)
     }
 
-    /// Returns the encoded name.
     pub(super) fn name(&self) -> Result<&[u8]> {
         let len = *self.bytes.get(NAME_LEN_AT).or_internal("short directory record", NAME_LEN_AT as u64)?;
         slice_at(&self.bytes, NAME_AT, usize::from(len))

@@ -14,7 +14,6 @@
 
 use std::io;
 
-/// Minimum length of a match.
 const MIN_MATCH: usize = 4;
 
 /// Decodes the first `limit` bytes, or all bytes if the decoded block is shorter.

@@ -38,7 +38,6 @@ const MAX_ENTRIES_PER_HEADER: u32 = 256;
 /// The length field of a directory is greater by three than the length of its listing.
 const LISTING_LEN_BIAS: u64 = 3;
 
-/// An opened squashfs image.
 #[derive(Debug)]
 pub(super) struct SquashfsImage {
     window: RootfsWindow,
@@ -387,7 +386,6 @@ impl MetadataReader<'_> {
         self.filesystem.window.malformed(self.block, self.what, expected, actual)
     }
 
-    /// Decodes the next block.
     fn next_block(&mut self) -> Result<()> {
         self.block = self.next;
         let stored = self.filesystem.window.read_up_to(self.block, 2 + METADATA_BLOCK_LEN, self.what)?;

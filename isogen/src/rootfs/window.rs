@@ -49,7 +49,6 @@ impl RootfsWindow {
         Ok(buf)
     }
 
-    /// Reads an array of `N` bytes.
     pub(super) fn read_array<const N: usize>(&self, offset: u64, what: &'static str) -> Result<[u8; N]> {
         array_at(&self.read(offset, N, what)?, 0).or_internal("short structure of a root file system", offset)
     }

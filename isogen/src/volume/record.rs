@@ -109,7 +109,6 @@ impl DirectoryRecord {
         Extent::at_sector(self.sector, self.data_len)
     }
 
-    /// Returns `true` if the record describes a directory.
     pub(crate) fn is_directory(&self) -> bool {
         self.flags & FLAG_DIRECTORY != 0
     }

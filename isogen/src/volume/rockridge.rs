@@ -21,13 +21,11 @@ const MAX_NAME_LEN: usize = 255;
 /// The parsed entries of a record's system use area.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct SystemUse {
-    /// Rock Ridge name.
     pub(super) name: Option<Vec<u8>>,
     /// Rock Ridge file type and permissions.
     pub(super) mode: Option<u32>,
     /// Number of bytes to skip at the start of each area. Only the root directory's own record contains it.
     pub(super) skip_len: Option<u8>,
-    /// Positions of the area's continuations.
     pub(super) continuations: Vec<Extent>,
 }
 

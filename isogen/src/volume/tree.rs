@@ -65,7 +65,6 @@ pub struct TreeEntry {
     pub(crate) directory: Option<DirectoryContents>,
 }
 
-/// The contents of a directory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DirectoryContents {
     /// The entries, in the order of their records.

@@ -47,7 +47,6 @@ impl FixtureImage {
     }
 }
 
-/// Returns the bytes of an extent.
 pub(crate) fn extent_bytes(bytes: &[u8], extent: fixtures::Extent) -> &[u8] {
     let start = usize::try_from(extent.offset).unwrap();
     &bytes[start..start + usize::try_from(extent.len).unwrap()]
@@ -62,7 +61,6 @@ pub(crate) fn images_with_ignition_area() -> &'static [FixtureImage] {
     &IMAGES_WITH_IGNITION_AREA
 }
 
-/// All valid images.
 pub(crate) fn all_images() -> &'static [FixtureImage] {
     static ALL_IMAGES: LazyLock<Vec<FixtureImage>> =
         LazyLock::new(|| Recipe::all().map(|recipe| FixtureImage::new(&recipe)).collect());

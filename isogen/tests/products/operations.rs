@@ -49,7 +49,6 @@ fn random_operation() -> impl Strategy<Value = RandomOperation> {
     ]
 }
 
-/// File contents by path.
 type FilesByPath = BTreeMap<String, Vec<u8>>;
 
 /// Returns the operations and the files that they must result in.

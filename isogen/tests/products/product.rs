@@ -49,7 +49,6 @@ pub(crate) fn assert_same_files(
     assert_eq!(differs.map(|(path, _)| path), None, "{what}");
 }
 
-/// Returns all products.
 pub(crate) fn products() -> &'static [RelayoutProduct] {
     static PRODUCTS: LazyLock<Vec<RelayoutProduct>> = LazyLock::new(|| {
         let product = |fixture: &'static FixtureImage, kind: RelayoutKind| {

@@ -11,7 +11,6 @@ pub(crate) const ROOTFS_URL: &str = "http://192.0.2.1/rootfs?arch=x86_64&version
 pub(crate) const ROOTFS_PATH: &str = "images/pxeboot/rootfs.img";
 pub(crate) const MINISO_PATH: &str = "coreos/miniso.dat";
 
-/// A kind of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RelayoutKind {
     /// An Ignition archive larger than its area.
@@ -143,7 +142,6 @@ fn packed_archive(name: &str, contents: Vec<u8>) -> PackedArchive {
     archive.pack(Encoding::Gzip).unwrap()
 }
 
-/// Incompressible bytes.
 pub(crate) fn incompressible_bytes(len: usize) -> Vec<u8> {
     let mut state = 0x2545_F491_4F6C_DD1D_u64;
     let next = || {

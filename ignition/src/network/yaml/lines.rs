@@ -356,7 +356,7 @@ routes:
     }
 
     #[test]
-    fn yaml_line_breaks_that_editors_do_not_count_do_not_count() {
+    fn line_numbers_count_only_line_breaks_of_editors() {
         for line_break in ["\r", "\u{85}", "\u{2028}", "\u{2029}"] {
             let breaks = line_break.repeat(60);
             let text = format!(

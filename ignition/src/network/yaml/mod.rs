@@ -40,7 +40,6 @@ pub fn read(text: &str) -> Result<Value, YamlError> {
     reader::read(text, MAX_VALUES)
 }
 
-/// Parses an nmstate document.
 pub(super) fn read_document(text: &str) -> Result<Value, NetworkError> {
     reader::read(text, MAX_DOCUMENT_VALUES).map_err(NetworkError::Yaml)
 }
@@ -48,7 +47,6 @@ pub(super) fn read_document(text: &str) -> Result<Value, NetworkError> {
 /// Maximum length of a quoted text in a message, in characters.
 const MAX_QUOTED_CHARS: usize = 60;
 
-/// Quotes a text for a message.
 fn quoted(text: &str) -> String {
     match text.char_indices().nth(MAX_QUOTED_CHARS).and_then(|(end, _)| text.get(..end)) {
         Some(start) => format!("{start:?}..."),

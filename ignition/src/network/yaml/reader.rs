@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn yaml_line_breaks_that_editors_do_not_count_do_not_count_in_errors() {
+    fn line_numbers_of_errors_count_only_line_breaks_of_editors() {
         for line_break in ["\r", "\u{85}", "\u{2028}", "\u{2029}"] {
             let duplicate =
                 format!("a: 1 #{line_break}b: {line_break} 2\nc: 3\n\u{e4}: 1 #{line_break}c: 4\n");

@@ -52,7 +52,6 @@ const PAGE_LEN: usize = 4096;
 struct ClusterIndex<'a> {
     filesystem: &'a ErofsImage,
     inode: ErofsInode,
-    /// Offset of the header.
     header: u64,
     flags: u16,
     algorithms: u8,
@@ -131,7 +130,6 @@ struct CompressedExtent {
 #[derive(Debug, Clone, Copy)]
 struct CompactPack {
     position: u64,
-    /// Length of the pack in bytes.
     len: u64,
     entries: u64,
     index: u64,

@@ -37,7 +37,6 @@ pub(super) struct ErofsInode {
     pub(super) end: u64,
     pub(super) kind: InodeType,
     pub(super) layout: DataLayout,
-    /// Length of the file in bytes.
     pub(super) len: u64,
     /// The first block, or the format of the chunks.
     pub(super) blocks: u32,

@@ -45,7 +45,6 @@ const KNOWN_FEATURES: u32 = 0x7F;
 const UNSUPPORTED_FEATURES: [(u32, &str); 2] =
     [(0x80, "48-bit block addresses"), (0x100, "metadata in a metabox")];
 
-/// An opened EROFS image.
 #[derive(Debug)]
 pub(super) struct ErofsImage {
     window: RootfsWindow,
@@ -212,7 +211,6 @@ struct FileReader<'a> {
 }
 
 impl FileReader<'_> {
-    /// Returns the number of missing bytes.
     fn missing_len(&self) -> u64 {
         self.end.saturating_sub(self.contents.len() as u64)
     }
