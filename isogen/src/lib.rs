@@ -21,8 +21,8 @@
 //! [`BaseImage::open`] reads and checks the structures of a base image. [`Edits`] describe the changes: an initrd
 //! archive with the Ignition config and network files, kernel arguments, or the removal of the root file system.
 //! [`BaseImage::plan`] plans the image: an in-place edit if all changes fit into the embed areas of the base image,
-//! otherwise a re-layout. [`BaseImage::layout_strategy`] returns which of the two it is. The caller reads the plan at
-//! any offset, writes it to a new file, or writes it over the base image:
+//! otherwise a re-layout. [`BaseImage::layout_strategy`] returns the choice. The caller reads the plan at any offset,
+//! writes it to a new file, or writes it over the base image:
 //!
 //! ```no_run
 //! use isogen::{Archive, BaseImage, Edits, Encoding, KargsEdit, KargsOperations};
