@@ -1,4 +1,4 @@
-//! The assessment of a cluster, after the assessment of its hosts.
+//! The assessment of one cluster: its validation results and its next status.
 
 use assisted::cluster::ClusterStatus;
 use chrono::{DateTime, Utc};
@@ -17,14 +17,17 @@ use crate::view::ClusterView;
 /// The result of the assessment of a cluster.
 #[derive(Debug)]
 pub struct AssessedCluster {
-    /// Its results.
+    /// The results of all cluster validations.
     pub results: ClusterResults,
-    /// The transition, which may keep the status. `None`: no rule matches.
+    /// The change of the cluster's status, which may keep the current status. `None` if no rule matches.
     pub transition: Option<ClusterTransition>,
 }
 
-/// Assesses a cluster. Its hosts have the statuses and roles of the same assessment, and `groups` are theirs. `None`: the
-/// results of the cluster stay, because its installation has begun or it is not installed by this service.
+/// Assesses a cluster whose hosts were assessed before.
+///
+/// `view` must contain the new statuses and roles of the hosts, and `groups` must be the connectivity groups of the
+/// same hosts. Returns `None` if the stored results must stay: the installation has begun, or this service does not
+/// install the cluster.
 ///
 /// # Errors
 ///
@@ -45,7 +48,7 @@ pub fn assess_cluster(
     let ignored =
         IgnoredValidations::<ClusterValidationId>::parse(&view.cluster.ignored_cluster_validations)?;
     let conclusions = ClusterConclusions::new(view.cluster.vip_dhcp_allocation, &outcomes, &ignored);
-    // In a status without a rule, nothing changes.
+    // Some assessed statuses have no rule. The cluster then keeps its status.
     let transition = decide(status, &ClusterEvent::Refresh(conclusions), now).ok();
     let results = ClusterResults {
         outcomes,

@@ -1,4 +1,4 @@
-//! The validations of one host, and the reasons against each of its disks.
+//! The validations of one host, and the reasons why each of its disks is not eligible.
 
 use ignition::version::Version;
 
@@ -8,17 +8,18 @@ use crate::validation::host::{HostCluster, MinimumHardware};
 use crate::validation::{HostInput, HostResults, ValidationSettings};
 use crate::view::{ClusterSettings, HostView};
 
-/// The settings of the service that concern assessments.
+/// The settings of the service that assessments use.
 #[derive(Clone, Copy, Debug)]
 pub struct EvaluationSettings<'a> {
-    /// The hardware that hosts need.
+    /// The hardware that hosts need, for each version and role.
     pub hardware: &'a HardwareRequirements,
-    /// The validations that are switched off.
+    /// The validations that the operator has disabled.
     pub validations: &'a ValidationSettings,
 }
 
 impl EvaluationSettings<'_> {
-    /// Returns the rules for the disks of a host. A host without a cluster can get any role of its image's version.
+    /// Returns the disk rules for a host. A host without a cluster may get any role, with the version of its base
+    /// image.
     #[must_use]
     pub fn disk_rules(
         &self,
@@ -37,7 +38,7 @@ impl EvaluationSettings<'_> {
         DiskRules::new(&required, version.or(image_version), architecture)
     }
 
-    /// Returns the hardware that every role needs.
+    /// Returns the minimum hardware, which is the same for all roles.
     fn minimum(&self, cluster: Option<&ClusterSettings>, image_version: Option<&Version>) -> MinimumHardware {
         let roles = match cluster {
             Some(cluster) => self.hardware.for_cluster(cluster),
@@ -48,17 +49,17 @@ impl EvaluationSettings<'_> {
     }
 }
 
-/// What was computed for a host at one time.
+/// The results of all checks of one host at one time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostEvaluation {
-    /// The reasons against an installation on each disk, in the order of the inventory report.
+    /// The reasons why each disk is not eligible, in the order of the inventory report. Empty for an eligible disk.
     pub disks: Vec<DiskReasons>,
-    /// The results of the validations.
+    /// The results of all host validations.
     pub results: HostResults,
 }
 
 impl HostEvaluation {
-    /// Evaluates a host. `image_version` is the version of its infra-env's base image, if that is known.
+    /// Evaluates a host. `image_version` is the version of its infra-env's base image, or `None` if it is unknown.
     #[must_use]
     pub fn new(
         host: &HostView,

@@ -24,19 +24,19 @@ use crate::view::{ClusterSettings, ClusterView, HostView};
 pub struct AssessedHost {
     /// The role to suggest; may equal the current one.
     pub suggested_role: HostRole,
-    /// The reasons against its disks, and the results of its validations.
+    /// The reasons why its disks are not eligible, and the results of its validations.
     pub evaluation: HostEvaluation,
-    /// The transition, which may keep the status. `None`: the host is being installed, or its agent must register again
-    /// first.
+    /// The change of the host's status, which may keep the current status. `None` during an installation, or if the
+    /// agent must register again first.
     pub transition: Option<Transition>,
 }
 
 /// The result of the assessment of all hosts of a cluster.
 #[derive(Debug)]
 pub struct HostsAssessment {
-    /// The machine networks to store. `None`: they stay.
+    /// The machine networks to store. `None` if the stored networks do not change.
     pub machine_networks: Option<Vec<Cidr>>,
-    /// The hosts, in the order of the view.
+    /// The assessed hosts, in the order of the view.
     pub hosts: Vec<AssessedHost>,
     /// Facts about all hosts together.
     pub peers: PeerFacts,
@@ -67,7 +67,7 @@ pub fn assess_hosts<'a>(
         let evaluation = HostEvaluation::new(host, Some(cluster), image_version(host), settings);
         let transition = is_before_installation(host.status).then(|| {
             let conclusions = HostConclusions::new(host, &evaluation.results, &ignored);
-            // In a situation without a rule, the status stays.
+            // If no rule matches, the host keeps its status.
             decide(host.status, &HostEvent::Refresh(conclusions), now).ok()
         });
         AssessedHost { suggested_role: host.suggested_role, evaluation, transition: transition.flatten() }
@@ -76,18 +76,18 @@ pub fn assess_hosts<'a>(
     Ok(HostsAssessment { machine_networks, hosts, peers })
 }
 
-/// Whether the service suggests roles.
+/// How hosts get their roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoleAssignment {
-    /// The service suggests a role for each host whose user chose none.
+    /// The service suggests a role for each host whose user has not chosen a role.
     Automatic,
     /// Users choose all roles.
     Manual,
 }
 
 impl HostsAssessment {
-    /// Returns the cluster after this assessment. `is_stored` returns `false` for the index of a
-    /// host that stays unchanged.
+    /// Returns the cluster with the new networks, statuses and roles. `is_stored` receives the index of a host, and
+    /// returns `false` if the caller could not store the new status: that host stays unchanged.
     #[must_use]
     pub fn applied_to(&self, view: &ClusterView, is_stored: impl Fn(usize) -> bool) -> ClusterView {
         let hosts = view.hosts.iter().zip(&self.hosts).enumerate().map(|(index, (host, assessed))| {
@@ -113,7 +113,7 @@ fn with_networks(cluster: &Arc<ClusterSettings>, networks: Option<&[Cidr]>) -> A
     }
 }
 
-/// Returns a cluster with other machine networks and suggested roles.
+/// Returns a cluster with new machine networks and suggested roles.
 fn with_networks_and_roles(
     view: &ClusterView,
     networks: Option<&[Cidr]>,

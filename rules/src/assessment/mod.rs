@@ -1,10 +1,10 @@
-//! The assessment of a cluster: everything that follows from the facts about the cluster and all of its hosts.
+//! The assessment of a cluster: all decisions that follow from the facts about the cluster and its hosts.
 //!
-//! [`assess_hosts`] decides about the machine networks, the suggested roles, the validations and the statuses of the
-//! hosts, in this order. After that, [`assess_cluster`] decides about the cluster. A caller that cannot store the new
-//! status of a host leaves the host unchanged in between.
+//! [`assess_hosts`] first decides the machine networks, the suggested roles, the validation results and the statuses of
+//! the hosts, in this order. [`assess_cluster`] then decides the results and the status of the cluster. In between, a
+//! caller that cannot store the new status of a host leaves this host unchanged.
 //!
-//! The same facts always lead to the same decisions, and an assessment of a cluster that has all of them changes nothing.
+//! The same facts always lead to the same decisions. If all decisions are stored, another assessment changes nothing.
 
 mod cluster;
 mod evaluation;

@@ -16,7 +16,7 @@ use crate::view::{ClusterSettings, ClusterView, HostView};
 
 const NOW: DateTime<Utc> = DateTime::<Utc>::UNIX_EPOCH;
 
-/// Returns a host with sufficient hardware and a status.
+/// Returns a host with sufficient hardware and the given status.
 fn host(number: u128, status: HostStatus) -> HostView {
     let address = Cidr::parse(&format!("192.0.2.{number}/24")).unwrap();
     let nic = NicSummary { name: "eth0".into(), addresses: vec![address], ..NicSummary::default() };
@@ -66,7 +66,7 @@ fn roles(view: &ClusterView) -> Vec<HostRole> {
 }
 
 #[test]
-fn hosts_that_are_not_stored_are_left_as_they_were() {
+fn unstored_hosts_stay_unchanged() {
     let hosts = [1, 2, 3].map(|number| host(number, HostStatus::Discovering));
     let view = view(ClusterStatus::Insufficient, hosts.to_vec());
     let assessment = assess(&view, RoleAssignment::Automatic);
@@ -77,12 +77,12 @@ fn hosts_that_are_not_stored_are_left_as_they_were() {
     );
     assert_eq!(roles(&applied), [HostRole::Master, HostRole::AutoAssign, HostRole::Master]);
     assert!(Arc::ptr_eq(&applied.hosts[1], &view.hosts[1]));
-    // The machine networks do not depend on whether a host is stored.
+    // The machine networks change even if no host is stored.
     assert_eq!(applied.cluster.machine_networks, [Cidr::parse("192.0.2.0/24").unwrap()]);
 }
 
 #[test]
-fn hosts_without_a_change_are_shared() {
+fn unchanged_hosts_are_shared() {
     let mut hosts = [1, 2].map(|number| host(number, HostStatus::Insufficient));
     hosts[0].suggested_role = HostRole::Master;
     let view = view(ClusterStatus::Insufficient, hosts.to_vec());
@@ -117,7 +117,7 @@ fn manual_role_assignment_suggests_nothing() {
 }
 
 #[test]
-fn only_clusters_before_their_installation_get_results() {
+fn only_clusters_before_installation_get_results() {
     for status in ClusterStatus::ALL.iter().copied() {
         let kind = match status {
             ClusterStatus::AddingHosts => ClusterKind::AddHostsCluster,
@@ -131,7 +131,7 @@ fn only_clusters_before_their_installation_get_results() {
             "insufficient" | "pending-for-input" | "ready" | "preparing-for-installation"
         );
         assert_eq!(assessed.is_some(), has_results, "{status}");
-        // Rules for the preparation do not exist.
+        // A cluster that is preparing for its installation has no rules yet.
         let has_transition = assessed.is_some_and(|assessed| assessed.transition.is_some());
         let is_decided = has_results && status != ClusterStatus::PreparingForInstallation;
         assert_eq!(has_transition, is_decided, "{status}");

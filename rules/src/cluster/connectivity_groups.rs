@@ -1,4 +1,7 @@
-//! Groups of hosts that reach each other.
+//! The connectivity groups of a cluster: hosts that all report that they can reach each other.
+//!
+//! Validations require that a host belongs to such a group, and the API shows the groups. The groups are computed from
+//! the connectivity reports of the agents.
 
 mod host_set;
 mod mesh;
@@ -20,30 +23,33 @@ use reach::{HostReach, reach_of_hosts};
 
 use crate::view::ClusterView;
 
-/// Maximum number of networks with a group. The machine networks are preferred, then the networks of the most hosts.
+/// Maximum number of networks for which a group is computed. Machine networks come first, then the networks with the
+/// most hosts.
 pub const MAX_NETWORKS: usize = 128;
 
-/// Maximum number of hosts in all these networks together, apart from the machine networks. Agents choose their networks,
-/// and the groups are stored.
+/// Maximum number of hosts, added up over all networks except the machine networks. Agents choose their networks and
+/// the groups are stored, so the limit bounds the stored size.
 const MAX_MEMBERS: usize = 8192;
 
-/// The groups of a cluster's hosts that reach each other.
+/// The connectivity groups of a cluster, by network and by address family.
 ///
-/// Two hosts reach each other only if both report it. Each group is a full mesh, with the host ids in order.
+/// Two hosts reach each other only if both report it. In each group, every host reaches every other host. The ids of a
+/// group are in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectivityGroups {
-    /// The largest group in each network of the hosts. Empty: too few hosts reach each other there.
+    /// For each network of the hosts, the largest group found in it. Empty if the group is too small.
     pub on_link: BTreeMap<Cidr, Vec<HostId>>,
-    /// The largest group of hosts that reach all IPv4 addresses of each other.
+    /// The largest group found in which hosts reach each other at all of their IPv4 addresses.
     pub ipv4: Vec<HostId>,
-    /// The largest group of hosts that reach all IPv6 addresses of each other.
+    /// The largest group found in which hosts reach each other at all of their IPv6 addresses.
     pub ipv6: Vec<HostId>,
-    /// The addresses of each host that every other host reaches, in order. Hosts without such an address are left out.
+    /// For each host, the addresses that every other host reaches, in ascending order. Hosts without such an address
+    /// are omitted.
     pub reached_addresses: BTreeMap<HostId, Vec<IpAddr>>,
 }
 
 impl ConnectivityGroups {
-    /// Finds the groups of a cluster's hosts.
+    /// Computes the groups from the connectivity reports of the cluster's hosts.
     #[must_use]
     pub fn new(view: &ClusterView) -> Self {
         let reach = reach_of_hosts(view);
@@ -63,12 +69,12 @@ impl ConnectivityGroups {
         }
     }
 
-    /// Returns the JSON that the API shows.
+    /// Returns the groups as the JSON text that the API shows.
     #[must_use]
     pub fn to_json(&self) -> String {
         let networks = self.on_link.iter().map(|(network, hosts)| (network.to_string(), hosts));
         let families = [("IPv4".to_owned(), &self.ipv4), ("IPv6".to_owned(), &self.ipv6)];
-        // Keys and addresses are sorted as texts. None of them has characters that JSON escapes.
+        // Keys and addresses are sorted as text. They contain no characters that JSON must escape.
         let groups: BTreeMap<_, _> = networks.chain(families).collect();
         let groups = groups.into_iter().map(|(name, hosts)| (name, json_list(hosts)));
         let addresses = self.reached_addresses.iter().map(|(host, addresses)| {
@@ -80,13 +86,13 @@ impl ConnectivityGroups {
     }
 }
 
-/// Returns the number of hosts in the smallest group of a cluster.
+/// Returns the minimum number of hosts in a group of this cluster. Smaller groups count as empty.
 #[must_use]
 pub fn min_group_len(view: &ClusterView) -> usize {
     if has_two_fenced_masters(view) { 2 } else { 3 }
 }
 
-/// Returns `true` if a cluster has two control plane nodes, each of which can switch off the other.
+/// Returns `true` if a cluster has exactly two control plane nodes, and each of them can switch off the other.
 fn has_two_fenced_masters(view: &ClusterView) -> bool {
     let hosts_with = |role| view.hosts.iter().filter(move |host| host.effective_role() == role);
     view.cluster.control_plane_count == 2
@@ -95,7 +101,7 @@ fn has_two_fenced_masters(view: &ClusterView) -> bool {
         && hosts_with(HostRole::Master).all(|host| host.has_fencing_credentials)
 }
 
-/// Returns the networks of the hosts, at most [`MAX_NETWORKS`] with [`MAX_MEMBERS`].
+/// Returns the networks of the hosts, within [`MAX_NETWORKS`] and [`MAX_MEMBERS`].
 fn networks(view: &ClusterView) -> Vec<Cidr> {
     let mut host_counts = BTreeMap::<Cidr, usize>::new();
     for host in &view.hosts {
@@ -115,7 +121,8 @@ fn networks(view: &ClusterView) -> Vec<Cidr> {
     networks.into_iter().take(MAX_NETWORKS).take_while(is_within_limit).map(|(network, _)| network).collect()
 }
 
-/// Returns the closed neighbourhood of each host. `reached_by` has the hosts that report that they reach it.
+/// Returns the closed neighbourhood of each host: the host and the hosts with which it has contact in both directions.
+/// `reached_by[i]` contains the hosts that report that they reach host `i`.
 fn mutual(reached_by: Vec<HostSet>) -> Vec<HostSet> {
     let is_reached_by = |host: usize, other: usize| reached_by.get(host).is_some_and(|it| it.contains(other));
     let mut neighbours = reached_by.clone();

@@ -1,8 +1,8 @@
-//! The machine networks that follow from the settings of a cluster and the networks of its hosts.
+//! The machine networks of a cluster, derived from its settings and the networks of its hosts.
 //!
-//! Users set virtual IP addresses, and the service looks for the network that they belong to. A cluster whose addresses
-//! come from a DHCP server, or that has one node, has no such addresses yet: its machine networks are networks of its
-//! hosts.
+//! Usually the user sets virtual IP addresses, and the service finds the hosts' networks that contain them. A cluster
+//! with VIP DHCP allocation or with a single node has no virtual IP addresses yet. Its machine networks are chosen from
+//! the networks of its hosts.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -13,12 +13,12 @@ use ignition::Cidr;
 
 use crate::view::{ClusterSettings, ClusterView, HostView};
 
-/// Returns the machine networks of a cluster if they must change. `None`: they stay.
+/// Returns the new machine networks of a cluster, or `None` if the stored networks do not change.
 #[must_use]
 pub fn new_machine_networks(view: &ClusterView) -> Option<Vec<Cidr>> {
     let cluster = &view.cluster;
-    // The Assisted Installer does not change the networks of a ready cluster until it becomes insufficient. Here they
-    // change immediately, which leads to the same networks.
+    // The Assisted Installer changes the networks of a ready cluster only after the cluster becomes insufficient.
+    // Kindling changes them immediately, which leads to the same networks.
     let can_change = matches!(
         cluster.status,
         ClusterStatus::PendingForInput | ClusterStatus::Insufficient | ClusterStatus::Ready
@@ -38,27 +38,28 @@ pub fn new_machine_networks(view: &ClusterView) -> Option<Vec<Cidr>> {
     (networks != cluster.machine_networks).then_some(networks)
 }
 
-/// Returns the first network of the hosts' interfaces that contains a virtual IP address, without host bits.
+/// Returns the first network of the hosts' interfaces that contains a virtual IP address, as a network address.
 ///
-/// Searches hosts, interfaces and addresses in order. A smaller network that also contains the address may follow.
+/// Searches hosts, interfaces and addresses in order. A later network that also contains the address may be smaller.
 #[must_use]
 pub fn network_of_vip(hosts: &[Arc<HostView>], vip: IpAddr) -> Option<Cidr> {
     networks_of(hosts).find(|network| network.contains(vip))
 }
 
-/// Returns the network of each address of the hosts, without host bits.
+/// Returns the network address of each interface address of the hosts.
 fn networks_of(hosts: &[Arc<HostView>]) -> impl Iterator<Item = Cidr> {
     let nics = hosts.iter().flat_map(|host| host.nics());
     nics.flat_map(|nic| &nic.addresses).map(|address| address.without_host_bits())
 }
 
-/// Returns the network that all hosts are in, if they are in no other network.
+/// Returns the only network of the hosts, or `None` if they have several networks.
 fn only_network(hosts: &[Arc<HostView>]) -> Option<Vec<Cidr>> {
     let first = networks_of(hosts).next()?;
     networks_of(hosts).all(|network| network == first).then(|| vec![first])
 }
 
-/// Returns a network of the host for each address family of a cluster with one node, if it has no machine network.
+/// Returns one network for each address family of a single-node cluster. Returns `None` if the cluster already has
+/// machine networks.
 fn single_node_networks(view: &ClusterView) -> Option<Vec<Cidr>> {
     let cluster = &view.cluster;
     let families = families_in_order(cluster.cluster_networks.iter().map(|network| network.cidr));
@@ -69,7 +70,8 @@ fn single_node_networks(view: &ClusterView) -> Option<Vec<Cidr>> {
     families.into_iter().map(|family| network_of_family(&view.hosts, family)).collect()
 }
 
-/// Returns the network of a family. If the hosts have several, the default route decides.
+/// Returns the hosts' network of an address family. If the hosts have several, returns the network of the default
+/// gateway.
 fn network_of_family(hosts: &[Arc<HostView>], family: AddressFamily) -> Option<Cidr> {
     let networks: BTreeSet<Cidr> =
         networks_of(hosts).filter(|network| family_of(*network) == family).collect();
@@ -89,11 +91,11 @@ fn default_gateway(hosts: &[Arc<HostView>], family: AddressFamily) -> Option<IpA
             route.gateway.filter(|gateway| is_default && AddressFamily::from(*gateway) == family)?;
         Some((route.metric, gateway))
     });
-    // Of routes with equal metrics, the first one counts.
+    // If several routes have the lowest metric, the first one counts.
     gateways.min_by_key(|(metric, _)| *metric).map(|(_, gateway)| gateway)
 }
 
-/// Returns the networks of the first and of the second virtual IP address. `None`: the stored networks stay.
+/// Returns the networks of the first and the second virtual IP address, or `None` if the stored networks do not change.
 fn networks_of_vips(view: &ClusterView) -> Option<Vec<Cidr>> {
     let cluster = &view.cluster;
     let network_at = |index: usize| {
@@ -102,8 +104,9 @@ fn networks_of_vips(view: &ClusterView) -> Option<Vec<Cidr>> {
     };
     let (first, second) = (network_at(0), network_at(1));
     let stored = &cluster.machine_networks;
-    // Users of dual-stack clusters set both networks, often before the hosts are known and with a virtual IP address in
-    // the first network only. The Assisted Installer also deletes the stored network of a cluster without known hosts.
+    // Users of dual-stack clusters set both networks themselves. Often the hosts are still unknown then, and only the
+    // first network has a virtual IP address. The Assisted Installer also deletes the stored network of a cluster
+    // without known hosts; Kindling keeps it.
     let has_no_network_yet = first.is_none() && (is_dual_stack(cluster) || !has_inventories(&view.hosts));
     let is_first_same = first.as_ref() == stored.first();
     let is_second_same = second.is_none() || second.as_ref() == stored.get(1);
@@ -113,12 +116,12 @@ fn networks_of_vips(view: &ClusterView) -> Option<Vec<Cidr>> {
     Some([first, second].into_iter().flatten().collect())
 }
 
-/// Returns `true` if the networks of some host are known.
+/// Returns `true` if at least one host has an inventory report.
 fn has_inventories(hosts: &[Arc<HostView>]) -> bool {
     hosts.iter().any(|host| host.summary.inventory.is_some())
 }
 
-/// Returns `true` if a list of the cluster's networks has both address families.
+/// Returns `true` if any list of the cluster's networks contains both address families.
 fn is_dual_stack(cluster: &ClusterSettings) -> bool {
     let has_both =
         |networks: &mut dyn Iterator<Item = Cidr>| networks.map(family_of).collect::<BTreeSet<_>>().len() > 1;
@@ -127,7 +130,6 @@ fn is_dual_stack(cluster: &ClusterSettings) -> bool {
         || has_both(&mut cluster.cluster_networks.iter().map(|network| network.cidr))
 }
 
-/// The family of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum AddressFamily {
     V4,
@@ -144,7 +146,7 @@ fn family_of(network: Cidr) -> AddressFamily {
     network.address().into()
 }
 
-/// Returns the families of networks, without adjacent duplicates.
+/// Returns the address families of the networks, without adjacent duplicates.
 fn families_in_order(networks: impl Iterator<Item = Cidr>) -> Vec<AddressFamily> {
     let mut families: Vec<_> = networks.map(family_of).collect();
     families.dedup();

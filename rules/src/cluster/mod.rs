@@ -1,4 +1,4 @@
-//! Decisions about clusters.
+//! Decisions about a cluster: its status, its machine networks, the roles of its hosts and its virtual IP addresses.
 
 pub mod connectivity_groups;
 pub mod machine_networks;

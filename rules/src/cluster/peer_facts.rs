@@ -1,21 +1,21 @@
-//! Facts about all hosts of a cluster together, computed once for all validations.
+//! Facts about all hosts of a cluster together. They are computed once and shared by all validations.
 
 use std::collections::BTreeMap;
 
 use super::connectivity_groups::ConnectivityGroups;
 use crate::view::ClusterView;
 
-/// Facts that follow from all hosts of a cluster together.
+/// Facts about all hosts of a cluster together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PeerFacts {
-    /// The number of hosts with each name. Hosts without an inventory report do not count.
+    /// Number of hosts with each name. Hosts without an inventory report are not counted.
     name_counts: BTreeMap<Box<str>, usize>,
-    /// The hosts that reach each other.
+    /// The connectivity groups of the cluster.
     pub groups: ConnectivityGroups,
 }
 
 impl PeerFacts {
-    /// Computes the facts.
+    /// Computes the facts from the hosts of a cluster.
     #[must_use]
     pub fn new(view: &ClusterView) -> Self {
         let mut name_counts = BTreeMap::<Box<str>, usize>::new();
@@ -25,7 +25,7 @@ impl PeerFacts {
         Self { name_counts, groups: ConnectivityGroups::new(view) }
     }
 
-    /// Returns the number of hosts with a name.
+    /// Returns the number of hosts named `name`.
     #[must_use]
     pub fn name_count(&self, name: &str) -> usize {
         self.name_counts.get(name).copied().unwrap_or(0)

@@ -1,7 +1,7 @@
 //! The roles that the service suggests for the hosts of a cluster.
 //!
-//! The weakest hosts that suffice become the control plane, so that strong hosts stay workers. A suggestion stays until
-//! a host is added, a user chooses another role, or the hardware of the host does not suffice any more.
+//! The weakest sufficient hosts become control plane nodes, so that strong hosts stay workers. A suggestion stays until
+//! a host is added, a user chooses another role, or the hardware of the host no longer suffices.
 
 mod counts;
 mod order;
@@ -14,13 +14,13 @@ pub use counts::RoleCounts;
 use crate::requirements::HardwareRequirements;
 use crate::view::{ClusterSettings, ClusterView, HostView};
 
-/// Size of the control plane that an arbiter completes.
+/// Number of control plane nodes of a cluster that also needs an arbiter.
 pub const CONTROL_PLANE_WITH_ARBITER: i64 = 2;
 
-/// Minimum number of workers that run all workloads without the control plane.
+/// Minimum number of workers that can run all workloads, so that the control plane runs none.
 const WORKERS_FOR_WORKLOADS: i64 = 2;
 
-/// The statuses of hosts that get suggestions.
+/// The statuses in which a host gets a role suggestion.
 const SUGGESTED_IN: [HostStatus; 5] = [
     HostStatus::Discovering,
     HostStatus::Known,
@@ -29,18 +29,19 @@ const SUGGESTED_IN: [HostStatus; 5] = [
     HostStatus::PendingForInput,
 ];
 
-/// The memory that may be missing because firmware and graphics reserve it.
+/// Amount by which the reported memory may be too small, because firmware and graphics reserve some of it.
 const MEMORY_TOLERANCE_MIB: i128 = 100;
 
 const MIB: i128 = 1 << 20;
 
-/// Maximum number of passes over the hosts. They settle in the third.
+/// Maximum number of passes over the hosts. Suggestions settle in the third pass.
 const MAX_PASSES: usize = 8;
 
-/// Returns the hosts whose suggested role must change, with their new roles. Empty while a host has no inventory report.
+/// Returns the hosts whose suggested role must change, with their new roles. The list is empty while any host has no
+/// inventory report.
 ///
-/// Hosts with graphics cards come last, and weak hosts come before strong ones. Of equal hosts, the one with the lower id
-/// comes first.
+/// Roles are suggested to weak hosts before strong hosts, and to hosts with graphics cards last. Hosts of equal
+/// strength are in the order of their ids.
 #[must_use]
 pub fn new_suggestions(view: &ClusterView, hardware: &HardwareRequirements) -> Vec<(HostId, HostRole)> {
     if view.hosts.iter().any(|host| host.summary.inventory.is_none()) {
@@ -50,12 +51,12 @@ pub fn new_suggestions(view: &ClusterView, hardware: &HardwareRequirements) -> V
     if view.hosts.iter().any(|host| is_new(host)) {
         suggestions.reset();
     } else if suggestions.are_settled() {
-        // The order of the hosts matters only if a role changes. This is the usual case.
+        // Usually no role changes, and then the order of the hosts does not matter.
         return Vec::new();
     }
     suggestions.sort();
-    // A host that loses its role makes room for a host that had its turn before. Masters settle in the second pass and
-    // arbiters in the third, because only sufficient hosts are left after the first.
+    // A host that loses its role frees it for a host that comes earlier in the order. Only sufficient hosts are left
+    // after the first pass, so masters settle in the second pass, and arbiters settle in the third.
     for _ in 0..MAX_PASSES {
         if suggestions.are_settled() {
             break;
@@ -65,8 +66,8 @@ pub fn new_suggestions(view: &ClusterView, hardware: &HardwareRequirements) -> V
     suggestions.changes()
 }
 
-/// Returns `true` if the CPU cores and the memory of a host suffice for a role, or if the user ignores the validation of
-/// the resource. A host without an inventory report does not suffice.
+/// Returns `true` if the CPU cores and the memory of a host suffice for a role. A resource also suffices if the user
+/// ignores its validation. A host without an inventory report never suffices.
 #[must_use]
 pub fn meets_role(
     host: &HostView,
@@ -76,7 +77,7 @@ pub fn meets_role(
 ) -> bool {
     let Some(inventory) = &host.summary.inventory else { return false };
     let required = hardware.total_for_host(cluster, &HostView { role, ..host.clone() });
-    // A report without processors or memory has none.
+    // A report that omits processors or memory counts as zero.
     let (cpus, bytes) = (inventory.cpus.unwrap_or(0), inventory.physical_bytes.unwrap_or(0));
     let required_bytes = (i128::from(required.ram_mib) - MEMORY_TOLERANCE_MIB) * MIB;
     (cpus >= required.cpu_cores || is_ignored(cluster, "has-cpu-cores-for-role"))
@@ -89,25 +90,25 @@ pub fn forces_schedulable_masters(view: &ClusterView) -> bool {
     view.cluster.is_single_node() || RoleCounts::from_view(view).workers < WORKERS_FOR_WORKLOADS
 }
 
-/// Returns `true` if the user ignores a host validation. A malformed list ignores nothing. The type for such lists is not
-/// used, because validations depend on this module.
+/// Returns `true` if the user ignores a host validation. A malformed list ignores nothing. `IgnoredValidations` cannot
+/// be used here, because the validations depend on this module.
 fn is_ignored(cluster: &ClusterSettings, id: &str) -> bool {
     let list = serde_json::from_str::<Vec<String>>(&cluster.ignored_host_validations);
     list.is_ok_and(|list| list.iter().any(|item| item == id || item == "all"))
 }
 
 /// Returns `true` if the host has no suggestion yet. All suggestions are then made from scratch, because the host may
-/// suit a role better than the others.
+/// suit a role better than the other hosts.
 fn is_new(host: &HostView) -> bool {
     host.effective_role() == HostRole::AutoAssign && host.status != HostStatus::Disconnected && !host.joins()
 }
 
-/// The suggestions for a cluster while they are made.
+/// Role suggestions while they are being computed.
 #[derive(Debug)]
 struct Suggestions<'a> {
     cluster: &'a ClusterSettings,
     hardware: &'a HardwareRequirements,
-    /// Each host with its effective role.
+    /// Each host with the role that it has at this point of the computation.
     hosts: Vec<(&'a HostView, HostRole)>,
     counts: RoleCounts,
 }
@@ -118,7 +119,7 @@ impl<'a> Suggestions<'a> {
         Self { cluster: &view.cluster, hardware, hosts, counts: RoleCounts::from_view(view) }
     }
 
-    /// Takes back the suggestions for all hosts.
+    /// Drops the suggestions for all hosts.
     fn reset(&mut self) {
         for (host, role) in &mut self.hosts {
             self.counts = self.counts.without(*role).with(host.role);
@@ -130,12 +131,12 @@ impl<'a> Suggestions<'a> {
         self.hosts.sort_by_cached_key(|(host, _)| order::sort_key(host, self.cluster, self.hardware));
     }
 
-    /// Returns `true` if no suggestion changes.
+    /// Returns `true` if another pass would change no role.
     fn are_settled(&self) -> bool {
         self.hosts.iter().all(|(host, role)| self.suggestion(host, *role) == *role)
     }
 
-    /// Suggests a role for each host in turn.
+    /// Makes one pass: suggests a role for each host in turn.
     fn renew(&mut self) {
         let mut hosts = std::mem::take(&mut self.hosts);
         for (host, role) in &mut hosts {
@@ -146,7 +147,7 @@ impl<'a> Suggestions<'a> {
         self.hosts = hosts;
     }
 
-    /// Returns the role for a host, given its present one and the roles of the other hosts.
+    /// Returns the role to suggest for a host, from its current role and the roles of the other hosts.
     fn suggestion(&self, host: &HostView, role: HostRole) -> HostRole {
         if host.role != HostRole::AutoAssign || !SUGGESTED_IN.contains(&host.status) {
             return role;

@@ -1,4 +1,4 @@
-//! Whether the virtual IP addresses of a cluster are free.
+//! The verification of a cluster's virtual IP addresses (VIPs): whether hosts see that each address is free.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,20 +12,20 @@ use ignition::Cidr;
 use crate::summary::{FreeAddresses, VerifiedVip};
 use crate::view::{ClusterView, HostView};
 
-/// Returns the verification of each virtual IP address of a cluster that a connected host has checked, in the order of
-/// their use and of the cluster's lists.
+/// Returns the verification of each VIP of a cluster that at least one connected host has checked. API VIPs come before
+/// ingress VIPs, each in the order of the cluster's list.
 ///
-/// Each host reports what it found. An address that one of them found in use is in use.
+/// Several hosts may check the same VIP. It counts as in use if any host sees it in use.
 #[must_use]
 pub fn verified_vips(view: &ClusterView) -> Vec<VerifiedVip> {
-    let mut found = BTreeMap::<(VipType, IpAddr), VipVerification>::new();
-    for vip in view.hosts.iter().filter(|host| is_heard(host)).flat_map(|host| &host.summary.vips) {
-        let verification = found.entry((vip.vip_type, vip.address)).or_default();
-        *verification = worse(*verification, vip.verification);
+    let mut verifications = BTreeMap::<(VipType, IpAddr), VipVerification>::new();
+    for vip in view.hosts.iter().filter(|host| is_connected(host)).flat_map(|host| &host.summary.vips) {
+        let verification = verifications.entry((vip.vip_type, vip.address)).or_default();
+        *verification = combined(*verification, vip.verification);
     }
     let vips = |vip_type, addresses: &[IpAddr]| -> Vec<VerifiedVip> {
         let verified = addresses.iter().filter_map(|address| {
-            let verification = *found.get(&(vip_type, *address))?;
+            let verification = *verifications.get(&(vip_type, *address))?;
             Some(VerifiedVip { address: *address, vip_type, verification })
         });
         verified.collect()
@@ -34,8 +34,8 @@ pub fn verified_vips(view: &ClusterView) -> Vec<VerifiedVip> {
     [vips(VipType::Api, &cluster.api_vips), vips(VipType::Ingress, &cluster.ingress_vips)].concat()
 }
 
-/// Returns the verification of a virtual IP address in a network: that of [`verified_vips`], or else what follows from
-/// the [lists of unused addresses](listed_verification).
+/// Returns the verification of one VIP in a network. If [`verified_vips`] has no result for the VIP, uses the hosts'
+/// [lists of free addresses](listed_verification).
 #[must_use]
 pub fn verification_in(
     view: &ClusterView,
@@ -51,10 +51,10 @@ pub fn verification_in(
     }
 }
 
-/// Returns the verification of an address by the hosts' lists of unused addresses of a network.
+/// Verifies an address with the lists of free addresses that hosts report for a network.
 ///
-/// The address is free if all lists of the network contain it. It is unverified if no address is free, because lists
-/// arrive late and are empty at first.
+/// The address is free if all lists contain it. It is unverified if the lists have no address in common, because the
+/// lists arrive late and are empty at first.
 #[must_use]
 pub fn listed_verification(hosts: &[Arc<HostView>], address: IpAddr, network: Cidr) -> VipVerification {
     let network = network.without_host_bits();
@@ -67,7 +67,7 @@ pub fn listed_verification(hosts: &[Arc<HostView>], address: IpAddr, network: Ci
     }
 }
 
-/// Returns the addresses that are unused in both lists of a network.
+/// Returns the addresses that both lists of a network contain.
 fn intersection(mut one: FreeAddresses, other: FreeAddresses) -> FreeAddresses {
     for (bits, other_bits) in one.bits.iter_mut().zip(other.bits) {
         *bits &= other_bits;
@@ -75,13 +75,14 @@ fn intersection(mut one: FreeAddresses, other: FreeAddresses) -> FreeAddresses {
     one
 }
 
-/// Returns `true` if the reports of a host count.
-fn is_heard(host: &HostView) -> bool {
+/// Returns `true` if the agent of the host is connected, so that its reports are current.
+fn is_connected(host: &HostView) -> bool {
     host.status != HostStatus::Disconnected
 }
 
-/// Returns what two hosts found together.
-fn worse(one: VipVerification, other: VipVerification) -> VipVerification {
+/// Combines the results of two hosts for the same VIP. "In use" takes precedence over "free", and both take precedence
+/// over "unverified".
+fn combined(one: VipVerification, other: VipVerification) -> VipVerification {
     use VipVerification::{Failed, Succeeded, Unverified};
     match (one, other) {
         (Failed, _) | (_, Failed) => Failed,
@@ -113,7 +114,7 @@ mod tests {
         Arc::new(HostView { status, summary, ..HostView::new(id, infra_env) })
     }
 
-    /// Returns the verifications of the API and of the ingress of a cluster with these hosts.
+    /// Returns the verification of the API and ingress VIPs for a cluster with these hosts.
     fn verified(hosts: Vec<Arc<HostView>>) -> Vec<(VipType, VipVerification)> {
         let id = "5ac2fc82-9fa9-4ea2-83ad-b3d3d0f1c6a2".parse().unwrap();
         let cluster = ClusterSettings {
@@ -121,12 +122,12 @@ mod tests {
             ingress_vips: vec![INGRESS.parse().unwrap()],
             ..ClusterSettings::new(id)
         };
-        let found = verified_vips(&ClusterView { cluster: Arc::new(cluster), hosts });
-        found.iter().map(|vip| (vip.vip_type, vip.verification)).collect()
+        let vips = verified_vips(&ClusterView { cluster: Arc::new(cluster), hosts });
+        vips.iter().map(|vip| (vip.vip_type, vip.verification)).collect()
     }
 
     #[test]
-    fn address_that_one_host_finds_in_use_is_in_use() {
+    fn vip_in_use_on_one_host_is_in_use() {
         use VipType::{Api, Ingress};
         let both = |api, ingress| host(HostStatus::Known, &[(Api, API, api), (Ingress, INGRESS, ingress)]);
         assert_eq!(verified(vec![]), []);
@@ -141,15 +142,15 @@ mod tests {
     }
 
     #[test]
-    fn other_addresses_uses_and_disconnected_hosts_do_not_count() {
+    fn reports_about_other_vips_or_from_disconnected_hosts_are_ignored() {
         use VipType::{Api, Ingress};
-        let known =
+        let connected =
             host(HostStatus::Known, &[(Api, API, Succeeded), (Ingress, API, Failed), (Api, INGRESS, Failed)]);
-        let silent = host(HostStatus::Disconnected, &[(Api, API, Failed), (Ingress, INGRESS, Failed)]);
-        assert_eq!(verified(vec![known, silent]), [(Api, Succeeded)]);
+        let disconnected = host(HostStatus::Disconnected, &[(Api, API, Failed), (Ingress, INGRESS, Failed)]);
+        assert_eq!(verified(vec![connected, disconnected]), [(Api, Succeeded)]);
     }
 
-    /// Returns the verification of an address by lists of unused addresses, one for each host.
+    /// Verifies an address with one list of free addresses for each host.
     fn listed(address: &str, lists: &[(&str, &[&str])]) -> VipVerification {
         let hosts = lists.iter().map(|(network, addresses)| {
             let addresses = addresses.iter().map(|address| address.parse().unwrap());
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn address_that_is_not_in_all_lists_is_in_use() {
+    fn address_missing_from_one_list_is_in_use() {
         let (both, one) = (("192.0.2.0/24", &[API, INGRESS][..]), ("192.0.2.0/24", &[INGRESS][..]));
         let other = ("198.51.100.0/24", &["198.51.100.1"][..]);
         assert_eq!(listed(API, &[both, both, other]), Succeeded);
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn address_without_unused_addresses_is_unverified() {
+    fn address_is_unverified_if_lists_have_nothing_in_common() {
         let (none, one) = (("192.0.2.0/24", &[][..]), ("192.0.2.0/24", &[API][..]));
         assert_eq!(listed(API, &[]), Unverified);
         assert_eq!(listed(API, &[("198.51.100.0/24", &["198.51.100.1"])]), Unverified);
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_of_hosts_count_before_lists() {
+    fn reports_take_precedence_over_lists() {
         let free =
             FreeAddresses::from_addresses(Cidr::parse("192.0.2.0/24").unwrap(), [API.parse().unwrap()]);
         let free_addresses = vec![free.unwrap()];

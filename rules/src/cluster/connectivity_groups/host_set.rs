@@ -1,14 +1,14 @@
-//! Sets of the hosts of a cluster, by their position in the cluster's list.
+//! Sets of the hosts of a cluster, as bit sets of positions in the cluster's host list.
 
-/// Number of hosts in a word.
+/// Number of hosts in one word of a bit set.
 const WORD_LEN: usize = 64;
 
-/// A set of hosts. All sets of a cluster have the same capacity.
+/// A set of hosts. All sets of one cluster have the same capacity.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct HostSet(Box<[u64]>);
 
 impl HostSet {
-    /// Returns the empty set for a cluster with this number of hosts.
+    /// Returns an empty set for a cluster of `host_count` hosts.
     pub(super) fn empty(host_count: usize) -> Self {
         Self(vec![0; host_count.div_ceil(WORD_LEN)].into())
     }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn set_has_the_inserted_hosts_in_order() {
+    fn set_iterates_in_ascending_order() {
         let mut set = HostSet::empty(130);
         for host in [129, 0, 64, 63, 64] {
             set.insert(host);

@@ -1,30 +1,37 @@
-//! The largest full mesh of a graph of hosts.
+//! A search for the largest full mesh in a graph of hosts: a set of hosts in which each host is linked to every other
+//! host.
 //!
-//! No algorithm is known that finds the largest one for certain in polynomial time, and agents choose the graph. So the
-//! search here is bounded:
+//! This is the maximum clique problem, for which no polynomial algorithm is known. The graph comes from the reports of
+//! agents, so the search is bounded:
 //!
-//! 1. Hosts with the same closed neighbourhood, which is a host with its neighbours, are a mesh if the neighbourhood has
-//!    no other host. Such a mesh has no edges to other hosts. This finds every mesh in a union of separate meshes.
-//! 2. Of the other hosts, the one with the fewest edges is dropped, the last one of equals, until the rest is a mesh.
-//!    This is skipped if no larger mesh can exist: one of `k` hosts needs `k` hosts with `k - 1` edges.
-//! 3. The same is done in the neighbourhood of each of these hosts, in order, for as many hosts as [`MAX_WORK`] allows.
+//! 1. Hosts with the same closed neighbourhood (the host and its neighbours) form a mesh if the neighbourhood contains
+//!    no other host. Such a mesh has no edges to other hosts. This step finds all meshes of a graph that is a union of
+//!    separate meshes.
+//! 2. Of the remaining hosts, the host with the fewest edges is dropped until the rest is a mesh. If several hosts have
+//!    the fewest edges, the last of them is dropped.
+//! 3. Step 2 is repeated within the neighbourhood of each remaining host, in order, for as many hosts as [`MAX_WORK`]
+//!    allows.
 //!
-//! With `n` hosts, the first two take a time of `n²`, and the third one of `n² + MAX_WORK`. The result is always a mesh,
-//! and depends only on the graph. It is the largest mesh in a union of separate meshes, and in every graph of at most
-//! six hosts; of several, it is the one with the first hosts. In other graphs, a larger mesh may exist.
+//! Steps 2 and 3 are skipped if the remaining hosts have too few edges for a mesh of the size already found: a mesh of
+//! `k` hosts needs `k` hosts with at least `k - 1` edges.
+//!
+//! With `n` hosts, steps 1 and 2 take O(`n²`) time, and step 3 takes O(`n² + MAX_WORK`). The result is always a mesh
+//! and depends only on the graph. It is the largest mesh if the graph is a union of separate meshes, or has at most six
+//! hosts. If several meshes have this size, the result is the mesh with the first hosts. In other graphs, a larger mesh
+//! may exist.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::host_set::HostSet;
 
-/// Maximum number of pairs of hosts that step 3 visits in one graph: the neighbourhoods of all of 62 hosts, or that of
-/// one of 500 hosts.
+/// Maximum number of pairs of hosts that step 3 visits in one graph. It allows the neighbourhoods of all of 62 hosts,
+/// or the neighbourhood of one of 500 hosts.
 const MAX_WORK: usize = 250_000;
 
-/// Returns the largest full mesh, as far as the search finds it.
+/// Returns the largest full mesh that the search finds.
 ///
-/// `neighbours` has the closed neighbourhood of each host. An edge must be in both neighbourhoods.
+/// `neighbours` contains the closed neighbourhood of each host. An edge must be in the neighbourhoods of both hosts.
 pub(super) fn largest_mesh(neighbours: &[HostSet]) -> HostSet {
     let mut classes = BTreeMap::<&HostSet, HostSet>::new();
     for (host, closed) in neighbours.iter().enumerate() {
@@ -42,7 +49,7 @@ pub(super) fn largest_mesh(neighbours: &[HostSet]) -> HostSet {
     largest_of(neighbours, rest, largest)
 }
 
-/// Returns the largest of `largest` and the meshes of the hosts in `rest`.
+/// Returns the largest of `largest` and the meshes that steps 2 and 3 find among the hosts in `rest`.
 fn largest_of(neighbours: &[HostSet], rest: HostSet, largest: HostSet) -> HostSet {
     let bound = bound(neighbours, &rest);
     if bound == 0 || bound < largest.len() {
@@ -56,7 +63,7 @@ fn largest_of(neighbours: &[HostSet], rest: HostSet, largest: HostSet) -> HostSe
     largest
 }
 
-/// Returns the larger set, or of two equal ones the one with the first hosts.
+/// Returns the larger set. Of two sets of equal size, returns the one with the first hosts.
 fn larger(one: HostSet, other: HostSet) -> HostSet {
     let is_first = match other.len().cmp(&one.len()) {
         std::cmp::Ordering::Equal => other.iter().lt(one.iter()),
@@ -65,7 +72,7 @@ fn larger(one: HostSet, other: HostSet) -> HostSet {
     if is_first { other } else { one }
 }
 
-/// Returns a number of hosts that no mesh of these hosts exceeds.
+/// Returns an upper bound for the size of a mesh of these hosts.
 fn bound(neighbours: &[HostSet], hosts: &HostSet) -> usize {
     let mut lens: Vec<usize> =
         hosts.iter().filter_map(|host| neighbours.get(host)).map(HostSet::len).collect();
@@ -73,7 +80,7 @@ fn bound(neighbours: &[HostSet], hosts: &HostSet) -> usize {
     lens.iter().zip(1..).take_while(|(len, count)| *len >= count).count()
 }
 
-/// Drops the host with the fewest edges, the last one of equals, until the rest is a mesh.
+/// Drops the host with the fewest edges, or the last of several such hosts, until the rest is a mesh.
 fn thinned(neighbours: &[HostSet], mut hosts: HostSet) -> HostSet {
     let mut degrees: Vec<(usize, usize)> = hosts
         .iter()
@@ -104,7 +111,7 @@ fn thinned(neighbours: &[HostSet], mut hosts: HostSet) -> HostSet {
 mod tests {
     use super::*;
 
-    /// Returns the closed neighbourhoods of a graph with these edges.
+    /// Returns the closed neighbourhood of each host in a graph with these edges.
     fn graph(host_count: usize, edges: impl IntoIterator<Item = (usize, usize)>) -> Vec<HostSet> {
         let mut neighbours = vec![HostSet::empty(host_count); host_count];
         (0..host_count).for_each(|host| neighbours[host].insert(host));
@@ -119,7 +126,7 @@ mod tests {
         hosts.iter().all(|one| hosts.iter().all(|other| neighbours[*one].contains(*other)))
     }
 
-    /// Returns the largest mesh with the first hosts, from all subsets of the hosts.
+    /// Returns the largest mesh with the first hosts. Tries all subsets of the hosts.
     fn expected(neighbours: &[HostSet]) -> Vec<usize> {
         let hosts = |subset: u32| (0..neighbours.len()).filter(move |host| subset & (1 << host) != 0);
         let subsets = (0..1 << neighbours.len()).map(|subset| hosts(subset).collect::<Vec<_>>());
@@ -131,7 +138,7 @@ mod tests {
         largest_mesh(neighbours).iter().collect()
     }
 
-    /// Returns all graphs of a number of hosts.
+    /// Returns all graphs with `host_count` hosts.
     fn graphs(host_count: usize) -> impl Iterator<Item = Vec<HostSet>> {
         let pairs: Vec<_> = (0..host_count).flat_map(|one| (0..one).map(move |other| (other, one))).collect();
         (0..1_u32 << pairs.len()).map(move |edges| {
@@ -141,15 +148,16 @@ mod tests {
     }
 
     #[test]
-    fn mesh_of_a_small_graph_is_the_largest() {
+    fn result_for_a_small_graph_is_the_largest_mesh() {
         for neighbours in (0..=6).flat_map(graphs) {
             assert_eq!(mesh(&neighbours), expected(&neighbours), "{neighbours:?}");
         }
     }
 
     #[test]
-    fn mesh_in_a_union_of_meshes_is_the_largest() {
-        // Hosts with the same remainder form a mesh, except for those after the 270th, which have no edges.
+    fn result_for_a_union_of_meshes_is_the_largest_mesh() {
+        // Hosts with the same number modulo 7 form a mesh. For remainder 2, only the hosts after host 20 do. Hosts from
+        // 270 on have no edges.
         let neighbours = graph(
             300,
             (0..270)
@@ -160,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_edge_costs_one_host() {
+    fn missing_edge_excludes_one_host() {
         let pairs = |one| (0..one).map(move |other| (other, one));
         let neighbours = graph(100, (0..100).flat_map(pairs).filter(|pair| *pair != (40, 60)));
         assert_eq!(mesh(&neighbours), (0..100).filter(|host| *host != 60).collect::<Vec<_>>());

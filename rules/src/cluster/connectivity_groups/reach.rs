@@ -1,4 +1,4 @@
-//! The hosts that reach a host, by its addresses.
+//! For each host of a cluster, the other hosts that report that they can reach it, by address.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -9,14 +9,14 @@ use super::host_set::HostSet;
 use crate::summary::{PeerAddress, PeerSummary};
 use crate::view::{ClusterView, HostView};
 
-/// Maximum number of addresses of a host that count. A report has at most 16 of each host.
+/// Maximum number of addresses considered for one host. A connectivity report lists at most 16 addresses of each host.
 const MAX_ADDRESSES: usize = 32;
 
-/// The hosts that reach one address of a host.
+/// One address of a host, and the hosts that reach it on the local link or over routes.
 #[derive(Debug)]
 pub(super) struct ReachedAddress {
     pub(super) address: IpAddr,
-    /// Whether it is in the inventory report of the host.
+    /// `true` if the host's own inventory report contains the address.
     is_own: bool,
     on_link: HostSet,
     pub(super) routed: HostSet,
@@ -33,12 +33,12 @@ impl ReachedAddress {
     }
 }
 
-/// The hosts that reach a host.
+/// The addresses of one host, and the hosts that reach them.
 #[derive(Debug)]
 pub(super) struct HostReach {
     host_count: usize,
-    /// The addresses in the inventory report, in order, before those that other hosts report. Others do not count: the
-    /// host had them earlier.
+    /// All addresses in the host's inventory report.
+    /// The first addresses of the inventory report in ascending order, then addresses that only other hosts report.
     own: BTreeSet<IpAddr>,
     pub(super) addresses: Vec<ReachedAddress>,
 }
@@ -59,10 +59,10 @@ impl HostReach {
         self.addresses.push(ReachedAddress { address, is_own, on_link, routed });
     }
 
-    /// Adds what a host reports. Addresses beyond [`MAX_ADDRESSES`] do not count.
+    /// Adds the report of one host. Addresses beyond [`MAX_ADDRESSES`] are ignored.
     fn add(&mut self, reporter: usize, peer: &PeerSummary) {
         for (position, reported) in peer.addresses.iter().enumerate() {
-            // Reports usually have the addresses of the inventory report, and both lists are in order.
+            // Reports usually list the addresses of the inventory report, and both lists are sorted.
             match self.addresses.get_mut(position) {
                 Some(reached) if reached.address == reported.address => reached.add(reporter, reported),
                 _ => self.add_elsewhere(reporter, reported),
@@ -80,9 +80,9 @@ impl HostReach {
         }
     }
 
-    /// Returns the hosts that reach an address in a network.
+    /// Returns the hosts that reach an address of this host in a network.
     ///
-    /// Agents sometimes miss the replies of neighbours over IPv6, so an address that is reached over IP counts there.
+    /// For IPv6, a routed connection also counts, because agents sometimes miss replies of IPv6 neighbours on the link.
     pub(super) fn in_network(&self, network: Cidr) -> HostSet {
         let mut hosts = HostSet::empty(self.host_count);
         for reached in self.addresses.iter().filter(|it| network.contains(it.address)) {
@@ -94,7 +94,8 @@ impl HostReach {
         hosts
     }
 
-    /// Returns the hosts that reach all addresses of a family. None do if the host has no such address.
+    /// Returns the hosts that reach all addresses of a family in the inventory report. Addresses that only other hosts
+    /// report are ignored: the host had them earlier. Returns an empty set if the host has no address of the family.
     pub(super) fn in_family(&self, is_family: fn(&IpAddr) -> bool) -> HostSet {
         let own = || self.addresses.iter().filter(|it| it.is_own && is_family(&it.address));
         let mut sets = own().map(|reached| &reached.routed);
@@ -108,9 +109,9 @@ impl HostReach {
     }
 }
 
-/// Returns the hosts that reach each host of a cluster. Both lists, of hosts and of peers, are in the order of ids.
+/// Returns, for each host of a cluster, the hosts that reach it. Hosts and their peers must be sorted by id.
 pub(super) fn reach_of_hosts(view: &ClusterView) -> Vec<HostReach> {
-    // A cluster of 500 hosts compares half a million ids. Numbers have the order of the ids, and compare faster.
+    // A cluster of 500 hosts needs half a million comparisons of ids. Integers sort like the ids and compare faster.
     let ids: Vec<_> = view.hosts.iter().map(|host| host.id.0.as_u128()).collect();
     let mut reach: Vec<_> = view.hosts.iter().map(|host| HostReach::new(host, ids.len())).collect();
     for (reporter, host) in view.hosts.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Groups of clusters with a few hosts, and the form of recorded JSON.
+//! Connectivity groups of small clusters, and comparisons with recorded JSON.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::summary::{HostSummary, InventorySummary, NicSummary, PeerAddress, PeerSummary, Peers};
 use crate::view::{ClusterSettings, HostView};
 
-/// How a host reaches an address.
+/// How one host reaches an address of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
     OnLink,
@@ -26,14 +26,14 @@ fn cidr(text: &str) -> Cidr {
     Cidr::parse(text).unwrap()
 }
 
-/// A cluster that is built from addresses and reports.
+/// A test cluster, built from addresses and connectivity reports.
 struct Cluster {
     settings: ClusterSettings,
     hosts: Vec<HostView>,
 }
 
 impl Cluster {
-    /// Returns a cluster whose hosts have these addresses, with prefix lengths.
+    /// Returns a cluster whose hosts have these addresses in CIDR notation.
     fn new(addresses: &[&[&str]]) -> Self {
         let host = |(number, addresses): (u128, &&[&str])| {
             let addresses = addresses.iter().map(|text| cidr(text)).collect();
@@ -47,7 +47,8 @@ impl Cluster {
         Self { settings, hosts: (1..).zip(addresses).map(host).collect() }
     }
 
-    /// Adds the reports of each host about all addresses of each other host, if `reach` returns one.
+    /// Adds connectivity reports: `reach` receives the reporter, the target and an address, and returns how the
+    /// reporter reaches the address. `None` omits the address from the report.
     fn with_reports(mut self, reach: impl Fn(u128, u128, IpAddr) -> Option<Reach>) -> Self {
         let addresses = |host: &HostView| -> Vec<IpAddr> {
             host.nics().iter().flat_map(|nic| &nic.addresses).map(|address| address.address()).collect()
@@ -93,14 +94,14 @@ const FIVE: [&[&str]; 5] = [
     &["192.168.1.15/24"],
 ];
 
-/// Returns the JSON with the ids of the recordings.
+/// Returns the JSON, with the host ids of the recordings.
 fn recorded(groups: &ConnectivityGroups) -> String {
     let name = |json: String, number| json.replace(&id(number).to_string(), &format!("<host-{number}>"));
     (1..=5).fold(groups.to_json(), name)
 }
 
 #[test]
-fn connected_hosts_of_two_families_are_those_of_the_recording() {
+fn dual_stack_groups_match_the_recording() {
     let hosts: [&[&str]; 3] = [
         &["192.168.1.11/24", "fd2e:6f44:5dd8::11/64"],
         &["192.168.1.12/24", "fd2e:6f44:5dd8::12/64"],
@@ -112,7 +113,7 @@ fn connected_hosts_of_two_families_are_those_of_the_recording() {
 }
 
 #[test]
-fn isolated_hosts_are_those_of_the_recording() {
+fn isolated_hosts_match_the_recording() {
     let groups =
         Cluster::new(&FIVE).with_reports(|reporter, _, _| (reporter < 4).then_some(Reach::Both)).groups();
     let expected = r#"{"majority_groups":{"192.168.1.0/24":["<host-1>","<host-2>","<host-3>"],"IPv4":["<host-1>","<host-2>","<host-3>"],"IPv6":[]},"l3_connected_addresses":{}}"#;
@@ -120,7 +121,7 @@ fn isolated_hosts_are_those_of_the_recording() {
 }
 
 #[test]
-fn hosts_of_two_segments_are_those_of_the_recording() {
+fn hosts_in_two_segments_match_the_recording() {
     let mut hosts = FIVE;
     (hosts[3], hosts[4]) = (&["192.168.2.14/24"], &["192.168.2.15/24"]);
     let reach = |reporter, target, _: IpAddr| {
@@ -132,7 +133,7 @@ fn hosts_of_two_segments_are_those_of_the_recording() {
 }
 
 #[test]
-fn two_hosts_of_the_recording_have_no_group_but_are_reached() {
+fn two_recorded_hosts_form_no_group_but_have_reached_addresses() {
     let groups = Cluster::new(&FIVE[..2]).with_reports(|_, _, _| Some(Reach::Both)).groups();
     let expected = r#"{"majority_groups":{"192.168.1.0/24":[],"IPv4":[],"IPv6":[]},"l3_connected_addresses":{"<host-1>":["192.168.1.11"],"<host-2>":["192.168.1.12"]}}"#;
     assert_eq!(recorded(&groups), expected);
@@ -161,7 +162,7 @@ fn both_hosts_must_report_that_they_reach_each_other() {
 }
 
 #[test]
-fn one_address_suffices_in_a_network_but_all_are_needed_in_a_family() {
+fn network_needs_one_reached_address_but_family_needs_all() {
     let mut hosts = FIVE;
     hosts[0] = &["192.168.1.11/24", "192.168.1.21/24"];
     let reach = |_, _, address: IpAddr| (address.to_string() != "192.168.1.21").then_some(Reach::Both);
@@ -172,7 +173,7 @@ fn one_address_suffices_in_a_network_but_all_are_needed_in_a_family() {
 }
 
 #[test]
-fn routes_count_in_networks_of_ipv6_only() {
+fn routed_connections_count_only_in_ipv6_networks() {
     let hosts: [&[&str]; 3] = [
         &["192.168.1.11/24", "fd2e::11/64"],
         &["192.168.1.12/24", "fd2e::12/64"],
@@ -188,9 +189,9 @@ fn routes_count_in_networks_of_ipv6_only() {
 }
 
 #[test]
-fn addresses_that_only_others_report_count_in_networks() {
+fn addresses_reported_only_by_peers_count_in_networks() {
     let mut cluster = Cluster::new(&FIVE[..3]).with_reports(|_, _, _| Some(Reach::Both));
-    // The agent has registered again, so its inventory report is gone.
+    // An agent that registers again loses its inventory report.
     Arc::make_mut(&mut cluster.hosts[1].summary).inventory = None;
     let groups = cluster.groups();
     assert_eq!(groups.on_link[&cidr("192.168.1.0/24")], ids(1..=3));
@@ -199,7 +200,7 @@ fn addresses_that_only_others_report_count_in_networks() {
 }
 
 #[test]
-fn hosts_that_report_themselves_or_strangers_do_not_count() {
+fn reports_about_the_reporter_or_unknown_hosts_are_ignored() {
     let mut cluster = Cluster::new(&FIVE[..3]).with_reports(|_, _, _| Some(Reach::Both));
     let address = PeerAddress { address: "192.168.1.13".parse().unwrap(), on_link: true, routed: true };
     let peer = |number| PeerSummary {
@@ -218,7 +219,7 @@ fn hosts_that_report_themselves_or_strangers_do_not_count() {
 }
 
 #[test]
-fn two_nodes_with_fencing_are_a_group() {
+fn two_fenced_control_plane_nodes_form_a_group() {
     let mut cluster = Cluster::new(&FIVE[..2]).with_reports(|_, _, _| Some(Reach::Both));
     cluster.settings.control_plane_count = 2;
     for host in &mut cluster.hosts {
@@ -235,7 +236,7 @@ fn two_nodes_with_fencing_are_a_group() {
 }
 
 #[test]
-fn number_of_networks_is_bounded_and_machine_networks_are_preferred() {
+fn networks_are_limited_and_machine_networks_come_first() {
     let own: Vec<_> = (0..300).map(|number| format!("10.{}.{}.1/24", number / 250, number % 250)).collect();
     let own: Vec<_> = own.iter().map(String::as_str).collect();
     let all = [&["192.168.1.11/24"], &own[..]].concat();
@@ -245,12 +246,12 @@ fn number_of_networks_is_bounded_and_machine_networks_are_preferred() {
     assert_eq!(groups.on_link.len(), MAX_NETWORKS);
     assert!(groups.on_link.contains_key(&cidr("10.1.49.0/24")));
     assert!(groups.on_link.contains_key(&cidr("192.168.1.0/24")));
-    // The host has more addresses than a report may have.
+    // The host has more addresses than the limit, so not all of them can be reached.
     assert_eq!(groups.ipv4, []);
 }
 
 #[test]
-fn stored_groups_are_read_unchanged() {
+fn groups_survive_serialization() {
     let hosts: [&[&str]; 3] = [&["192.168.1.11/24", "fd2e::11/64"], FIVE[1], FIVE[2]];
     let groups = Cluster::new(&hosts).with_reports(|_, _, _| Some(Reach::Both)).groups();
     let stored = serde_json::to_string(&groups).unwrap();

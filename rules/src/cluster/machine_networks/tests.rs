@@ -1,4 +1,4 @@
-//! Machine networks of clusters with hosts in one or several networks.
+//! Machine networks of clusters whose hosts are in one or several networks.
 
 use assisted::cluster::LoadBalancerType;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn ips(addresses: &[&str]) -> Vec<IpAddr> {
     addresses.iter().map(|address| address.parse().unwrap()).collect()
 }
 
-/// Returns a host with these addresses of each interface, and with default routes: gateways with metrics.
+/// Returns a host with a list of addresses for each interface, and with default routes as pairs of gateway and metric.
 fn host(nics: &[&[&str]], routes: &[(&str, i64)]) -> Arc<HostView> {
     let nic = |addresses: &&[&str]| NicSummary { addresses: cidrs(addresses), ..NicSummary::default() };
     let route = |(gateway, metric): &(&str, i64)| {
@@ -37,7 +37,7 @@ fn host(nics: &[&[&str]], routes: &[(&str, i64)]) -> Arc<HostView> {
     Arc::new(HostView { summary: Arc::new(summary), ..view })
 }
 
-/// Returns a cluster of several nodes that waits for its user, with IPv4 networks for pods and services.
+/// Returns a multi-node cluster with status `pending-for-input`, and with IPv4 networks for pods and services.
 fn cluster() -> ClusterSettings {
     ClusterSettings {
         status: ClusterStatus::PendingForInput,
@@ -68,7 +68,7 @@ fn changed(cluster: ClusterSettings, hosts: &[Arc<HostView>]) -> Option<Vec<Cidr
     new_machine_networks(&ClusterView { cluster: Arc::new(cluster), hosts: hosts.to_vec() })
 }
 
-/// Returns a cluster with stored machine networks and virtual IP addresses of its API.
+/// Returns a cluster with stored machine networks and API virtual IP addresses.
 fn with_vips(settings: ClusterSettings, stored: &[&str], api_vips: &[&str]) -> ClusterSettings {
     ClusterSettings { machine_networks: cidrs(stored), api_vips: ips(api_vips), ..settings }
 }
@@ -77,7 +77,7 @@ const NET: &str = "192.168.1.0/24";
 const NET_V6: &str = "fd2e:6f44:5dd8::/64";
 
 #[test]
-fn network_is_that_of_the_virtual_ip_addresses() {
+fn machine_network_contains_the_virtual_ip_addresses() {
     let hosts = [host(&[&["192.168.1.11/24"]], &[])];
     let vips = |stored: &[&str], api: &[&str], ingress: &[&str]| {
         changed(ClusterSettings { ingress_vips: ips(ingress), ..with_vips(cluster(), stored, api) }, &hosts)
@@ -91,7 +91,7 @@ fn network_is_that_of_the_virtual_ip_addresses() {
 }
 
 #[test]
-fn stored_network_without_virtual_ip_address_is_deleted_only_in_single_stack() {
+fn network_without_virtual_ip_address_is_deleted_only_in_single_stack() {
     let hosts = [host(&[&["192.168.1.11/24"]], &[])];
     for api_vips in [&[][..], &["10.0.0.5"]] {
         assert_eq!(changed(with_vips(cluster(), &[NET], api_vips), &hosts), Some(Vec::new()));
@@ -102,7 +102,7 @@ fn stored_network_without_virtual_ip_address_is_deleted_only_in_single_stack() {
 }
 
 #[test]
-fn second_network_stays_if_its_virtual_ip_address_is_missing() {
+fn second_network_without_virtual_ip_address_stays() {
     let hosts = [host(&[&["192.168.1.11/24", "fd2e:6f44:5dd8::11/64"]], &[])];
     let of = |stored: &[&str], vips: &[&str]| changed(with_vips(dual_stack(), stored, vips), &hosts);
     let both = cidrs(&[NET, NET_V6]);
@@ -114,7 +114,7 @@ fn second_network_stays_if_its_virtual_ip_address_is_missing() {
 }
 
 #[test]
-fn first_network_counts_even_if_a_smaller_one_follows() {
+fn first_matching_network_wins_over_a_smaller_one() {
     let hosts = [
         host(&[&["10.0.0.1/24"], &["192.168.1.11/16", "192.168.1.11/24"]], &[]),
         host(&[&["192.168.1.12/24"]], &[]),
@@ -126,7 +126,7 @@ fn first_network_counts_even_if_a_smaller_one_follows() {
 }
 
 #[test]
-fn cluster_with_dhcp_gets_the_only_network() {
+fn cluster_with_vip_dhcp_allocation_gets_the_only_network() {
     let dhcp = || ClusterSettings { vip_dhcp_allocation: true, ..cluster() };
     let (one, other) = (host(&[&["192.168.1.11/24"]], &[]), host(&[&["192.168.1.12/24"]], &[]));
     let v6 = host(&[&["192.168.1.13/24", "fd2e:6f44:5dd8::13/64"]], &[]);
@@ -141,7 +141,7 @@ fn cluster_with_dhcp_gets_the_only_network() {
 }
 
 #[test]
-fn single_node_gets_a_network_of_each_family() {
+fn single_node_gets_one_network_per_family() {
     let hosts = [host(&[&["fd2e:6f44:5dd8::11/64", "192.168.1.11/24"]], &[])];
     assert_eq!(changed(single_node(cluster()), &hosts), Some(cidrs(&[NET])));
     assert_eq!(changed(single_node(dual_stack()), &hosts), Some(cidrs(&[NET, NET_V6])));
@@ -156,7 +156,7 @@ fn single_node_gets_a_network_of_each_family() {
 }
 
 #[test]
-fn single_node_in_several_networks_gets_that_of_the_default_route() {
+fn single_node_in_several_networks_gets_the_network_of_the_default_route() {
     let of = |routes: &[(&str, i64)]| {
         changed(single_node(cluster()), &[host(&[&["10.0.0.11/24"], &["192.168.1.11/24"]], routes)])
     };

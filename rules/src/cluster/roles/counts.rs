@@ -1,4 +1,4 @@
-//! The number of hosts with each role.
+//! Counts the hosts of a cluster by role.
 
 use assisted::host::HostRole;
 
@@ -7,28 +7,28 @@ use crate::view::ClusterView;
 /// The number of hosts with each role.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoleCounts {
-    /// Control plane nodes.
+    /// Number of control plane nodes.
     pub masters: i64,
-    /// Arbiters.
+    /// Number of arbiters.
     pub arbiters: i64,
-    /// Workers.
+    /// Number of workers.
     pub workers: i64,
 }
 
 impl RoleCounts {
-    /// Counts the effective roles of a cluster's hosts. Hosts without one do not count.
+    /// Counts the effective roles of a cluster's hosts. Hosts without a role are not counted.
     #[must_use]
     pub fn from_view(view: &ClusterView) -> Self {
         view.hosts.iter().fold(Self::default(), |counts, host| counts.with(host.effective_role()))
     }
 
-    /// Returns the counts with another host.
+    /// Returns the counts after a host with this role is added.
     #[must_use]
     pub fn with(self, role: HostRole) -> Self {
         self.changed_by(1, role)
     }
 
-    /// Returns the counts without a host that they include.
+    /// Returns the counts after a host with this role is removed.
     #[must_use]
     pub(super) fn without(self, role: HostRole) -> Self {
         self.changed_by(-1, role)

@@ -9,7 +9,8 @@ use crate::view::{ClusterSettings, HostView};
 
 const GIB: i64 = 1 << 30;
 
-/// Returns a key that sorts hosts with graphics cards last, then weak hosts before strong ones, then by id.
+/// Returns a sort key: hosts with graphics cards come last, then weak hosts come before strong hosts, then the id
+/// decides.
 pub(super) fn sort_key(
     host: &HostView,
     cluster: &ClusterSettings,
@@ -21,8 +22,8 @@ pub(super) fn sort_key(
     (!inventory.gpus.is_empty(), weight(inventory, &rules), host.id)
 }
 
-/// Returns the strength of a host in thousandths of a CPU core: 10 GiB of memory or 250 GiB of disks weigh as much as a
-/// core. Whole numbers make hosts of equal strength equal.
+/// Returns the strength of a host in thousandths of a CPU core. 10 GiB of memory or 250 GiB of disks count as one core.
+/// Integer arithmetic avoids rounding differences between equal hosts.
 fn weight(inventory: &InventorySummary, rules: &DiskRules) -> i128 {
     let reasons = eligibility(inventory, rules);
     let disks = inventory.disks.iter().zip(reasons).filter(|(_, reasons)| reasons.is_eligible());

@@ -14,10 +14,10 @@ use crate::summary::{DiskSummary, HostSummary, InventorySummary};
 
 const GIB: i64 = 1 << 30;
 
-/// The hardware of a host: CPU cores, memory in GiB, and the sizes of its disks in GiB.
+/// CPU cores, memory in GiB, and the size of each disk in GiB.
 type Hardware = (i64, i64, &'static [i64]);
 
-/// The hardware of most recorded hosts.
+/// The hardware of most hosts in the recordings.
 const USUAL: Hardware = (8, 32, &[120]);
 const SMALL: Hardware = (2, 8, &[120]);
 
@@ -38,7 +38,7 @@ fn summary(inventory: Option<InventorySummary>) -> Arc<HostSummary> {
     Arc::new(HostSummary { inventory: inventory.map(Box::new), ..HostSummary::default() })
 }
 
-/// Returns the hosts of a list, with ids in its order, and no roles.
+/// Returns hosts with this hardware, with ascending ids and no roles.
 fn hosts(hardware: &[Hardware]) -> Vec<HostView> {
     let host = |(number, hardware): (u128, &Hardware)| HostView {
         summary: summary(Some(inventory(*hardware))),
@@ -66,7 +66,7 @@ fn suggestions(view: &ClusterView) -> Vec<(HostId, HostRole)> {
     new_suggestions(view, &HardwareRequirements::default())
 }
 
-/// Stores the new suggestions.
+/// Returns the cluster after the new suggestions are stored.
 fn applied(view: &ClusterView) -> ClusterView {
     let mut view = view.clone();
     for (id, suggested_role) in suggestions(&view) {
@@ -81,7 +81,7 @@ fn effective_roles(view: &ClusterView) -> Vec<HostRole> {
 }
 
 #[test]
-fn roles_of_new_hosts_are_those_of_the_recordings() {
+fn roles_of_new_hosts_match_the_recordings() {
     let large: Hardware = (32, 128, &[120, 466, 466]);
     for (name, hardware, expected) in [
         ("compact", vec![USUAL; 3], vec![Master; 3]),
@@ -101,19 +101,19 @@ fn roles_of_new_hosts_are_those_of_the_recordings() {
 }
 
 #[test]
-fn recorded_changes_of_roles_are_followed() {
+fn role_changes_match_the_recordings() {
     let hardware = [USUAL, USUAL, USUAL, SMALL, SMALL];
     let roles_after = |roles: &[(HostRole, HostRole)]| {
         effective_roles(&applied(&view(3, with_roles(hosts(&hardware), roles))))
     };
     let master = (AutoAssign, Master);
     let worker = (AutoAssign, Worker);
-    // The user makes a fourth master: one of the others becomes a worker.
+    // The user makes a fourth host a master: one of the other masters becomes a worker.
     assert_eq!(
         roles_after(&[master, master, master, (Master, Master), worker]),
         [Worker, Master, Master, Master, Worker]
     );
-    // The user takes it back, and the only other sufficient host has the role that the user chose.
+    // The user reverts the choice. The only other sufficient host already has a role chosen by the user.
     assert_eq!(
         roles_after(&[(Worker, Worker), master, master, (AutoAssign, AutoAssign), worker]),
         [Worker, Master, Master, Worker, Worker]
@@ -134,21 +134,21 @@ fn suggestions_stay_when_hardware_improves() {
 }
 
 #[test]
-fn new_host_has_all_suggestions_made_again() {
+fn new_host_resets_all_suggestions() {
     let mut cluster = view(1, hosts(&[(16, 64, &[120]), USUAL]));
     let new = cluster.hosts.pop().unwrap();
     cluster = applied(&cluster);
     assert_eq!(effective_roles(&cluster), [Master]);
-    // The new host is the weaker one.
+    // The new host is weaker than the others.
     cluster.hosts.push(new);
     assert_eq!(effective_roles(&applied(&cluster)), [Worker, Master]);
-    // A disconnected host gets a role beside the present ones.
+    // A new but disconnected host gets a role without changing the other roles.
     let host = HostView { status: HostStatus::Disconnected, ..HostView::clone(&cluster.hosts[1]) };
     cluster.hosts[1] = Arc::new(host);
     assert_eq!(effective_roles(&applied(&cluster)), [Master, Worker]);
 }
 
-/// Returns how a host sorts before or after another one with the same id.
+/// Returns the order of two hosts with this hardware and the same id.
 fn compare(one: InventorySummary, other: InventorySummary) -> Ordering {
     let cluster = view(3, Vec::new()).cluster;
     let key = |report| {
@@ -159,7 +159,7 @@ fn compare(one: InventorySummary, other: InventorySummary) -> Ordering {
 }
 
 #[test]
-fn cores_memory_and_eligible_disks_are_the_strength_of_a_host() {
+fn strength_depends_on_cores_memory_and_eligible_disks() {
     let table: [(Hardware, Hardware, Ordering); 7] = [
         ((5, 16, &[120]), (4, 27, &[120]), Ordering::Less),
         ((5, 16, &[120]), (4, 26, &[120]), Ordering::Equal),
@@ -172,7 +172,7 @@ fn cores_memory_and_eligible_disks_are_the_strength_of_a_host() {
     for (one, other, expected) in table {
         assert_eq!(compare(inventory(one), inventory(other)), expected, "{one:?} {other:?}");
     }
-    // Parts of a GiB do not count, for each disk.
+    // For each disk, only whole GiB count.
     let mut parts = inventory((4, 16, &[120, 120]));
     parts.usable_bytes += GIB - 1;
     for disk in &mut parts.disks {
@@ -219,28 +219,28 @@ fn control_plane_with_two_nodes_gets_one_arbiter() {
     assert_eq!(roles(&[USUAL, arbiter, USUAL]), [Master, Arbiter, Master]);
     assert_eq!(roles(&[USUAL; 4]), [Master, Master, Arbiter, Worker]);
     assert_eq!(roles(&[USUAL, USUAL, (1, 8, &[120])]), [Master, Master, Worker]);
-    let chosen = with_roles(
+    let hosts_with_roles = with_roles(
         hosts(&[USUAL; 4]),
         &[(Arbiter, Arbiter), (AutoAssign, Arbiter), (AutoAssign, Worker), (AutoAssign, Master)],
     );
-    assert_eq!(effective_roles(&applied(&view(2, chosen))), [Arbiter, Master, Worker, Master]);
+    assert_eq!(effective_roles(&applied(&view(2, hosts_with_roles))), [Arbiter, Master, Worker, Master]);
 }
 
 #[test]
-fn host_that_does_not_suffice_any_more_makes_room() {
+fn insufficient_host_loses_its_role_to_another_host() {
     let roles = [(AutoAssign, Worker), (AutoAssign, Master)];
     let changed = with_roles(hosts(&[USUAL, (16, 8, &[120])]), &roles);
     assert_eq!(effective_roles(&applied(&view(1, changed))), [Master, Worker]);
 }
 
 #[test]
-fn resources_may_be_at_the_limit_of_a_role() {
+fn resources_at_the_limit_suffice_for_a_role() {
     let hardware = HardwareRequirements::default();
     let meets = |count: i64, role, cpus: Option<i64>, mib: Option<i64>| {
         let report = InventorySummary {
             cpus,
             physical_bytes: mib.map(|mib| mib << 20),
-            // The check of a role has no tolerance for this.
+            // Memory read from `meminfo` gets no additional tolerance here.
             memory_is_meminfo: true,
             ..InventorySummary::default()
         };
@@ -261,7 +261,7 @@ fn resources_may_be_at_the_limit_of_a_role() {
 }
 
 #[test]
-fn ignored_resource_is_not_required_for_a_role() {
+fn role_does_not_require_ignored_resources() {
     for (list, expected) in [
         ("", false),
         ("x", false),
@@ -304,7 +304,7 @@ fn any_host() -> impl Strategy<Value = HostView> {
             let gpus = if has_gpu { vec!["10de:20b5".into()] } else { Vec::new() };
             HostView {
                 role,
-                // A choice of the user replaces the suggestion.
+                // A role chosen by the user replaces the suggestion.
                 suggested_role: if role == AutoAssign { suggested_role } else { role },
                 status,
                 kind: if joins { HostKind::Joining } else { HostKind::Host },

@@ -1,24 +1,24 @@
-//! The facts that the rules of each event read.
+//! The facts that the status rules of clusters read.
 
 use crate::validation::cluster::{ClusterGroup, ClusterOutcome, ClusterValidationId};
 use crate::validation::{IgnoredValidations, ValidationResults};
 
-/// The conclusions that decide the status of a cluster before its installation.
+/// The facts that decide the status of a cluster before its installation.
 #[derive(Clone, Copy, Debug)]
 pub struct ClusterConclusions {
-    /// A DHCP server assigns the virtual IP addresses.
+    /// `true` if a DHCP server assigns the virtual IP addresses.
     pub(super) has_vip_dhcp_allocation: bool,
-    /// The user has made all required settings, except the virtual IP addresses.
+    /// `true` if the user has made all required settings, apart from the virtual IP addresses.
     pub(super) has_required_settings: bool,
-    /// The virtual IP addresses are known.
+    /// `true` if the virtual IP addresses are set.
     pub(super) has_vips: bool,
-    /// No other validation blocks the installation.
+    /// `true` if no other validation blocks the installation.
     pub(super) is_installable: bool,
 }
 
 impl ClusterConclusions {
-    /// Returns the conclusions from the results of a cluster. `has_vip_dhcp_allocation`: a DHCP server assigns its virtual
-    /// IP addresses.
+    /// Derives the facts from the validation results of a cluster. `has_vip_dhcp_allocation` is `true` if a DHCP server
+    /// assigns its virtual IP addresses.
     #[must_use]
     pub fn new(
         has_vip_dhcp_allocation: bool,

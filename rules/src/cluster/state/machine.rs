@@ -1,4 +1,4 @@
-//! What the rules of clusters decide besides the status.
+//! The state machine of clusters, for the generic code in `state_machines`.
 
 use std::convert::Infallible;
 
@@ -6,11 +6,11 @@ use assisted::cluster::ClusterStatus;
 
 use crate::transitions::StateMachine;
 
-/// An event for which the table of clusters has no rule. The cluster does not change.
+/// The error for an event that no rule of the cluster table matches. The cluster does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoClusterRule;
 
-/// Clusters as a [`StateMachine`].
+/// The [`StateMachine`] of clusters.
 pub(super) enum ClusterMachine {}
 
 impl StateMachine for ClusterMachine {

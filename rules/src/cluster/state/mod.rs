@@ -1,8 +1,8 @@
-//! The statuses of clusters: how a cluster gets its first one, what changes it, and which operations a status allows.
+//! The status of a cluster: the first status, the events that change it, and the operations that each status allows.
 //!
-//! [`decide`] returns the [`ClusterTransition`] that follows from an event. A record must change its status only by a
-//! transition. Installations are not implemented, so no rule leads to their statuses. `docs/state-machines.md` shows the
-//! rules.
+//! [`decide`] returns the [`ClusterTransition`] for an event. A caller must change the status of a cluster record only
+//! by applying a transition. Installations are not implemented, so no rule leads to their statuses.
+//! `docs/state-machines.md` shows the rules.
 
 mod facts;
 mod machine;
@@ -19,14 +19,14 @@ use chrono::{DateTime, Utc};
 
 use crate::transitions::{RuleOutcome, find_rule};
 
-/// How a cluster becomes known to the service.
+/// How a cluster record was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterOrigin {
-    /// It is to be installed.
+    /// A cluster that this service is to install.
     Registered,
-    /// It is installed, and hosts are added to it.
+    /// An installed cluster, imported in order to add hosts.
     Imported,
-    /// It is installed without a connection to this service.
+    /// A cluster whose installation has no connection to this service.
     Disconnected,
 }
 
@@ -34,7 +34,7 @@ impl ClusterOrigin {
     #[cfg(test)]
     const ALL: [Self; 3] = [Self::Registered, Self::Imported, Self::Disconnected];
 
-    /// Returns the first status and its text.
+    /// Returns the status of a new cluster, and the status text.
     pub fn first_status(self) -> (ClusterStatus, &'static str) {
         match self {
             Self::Registered => (Insufficient, "Cluster is not ready for install"),
@@ -47,7 +47,7 @@ impl ClusterOrigin {
 /// An event that can change the status of a cluster.
 #[derive(Clone, Copy, Debug)]
 pub enum ClusterEvent {
-    /// Facts of the cluster may have changed: its settings, or its hosts.
+    /// Facts about the cluster may have changed: its settings or its hosts.
     Refresh(ClusterConclusions),
 }
 
@@ -60,33 +60,33 @@ pub struct ClusterTransition {
 }
 
 impl ClusterTransition {
-    /// Returns the transition of a cluster that becomes known to the service.
+    /// Returns the first transition of a new cluster.
     #[must_use]
     pub fn first(origin: ClusterOrigin, at: DateTime<Utc>) -> Self {
         let (status, info) = origin.first_status();
         Self { status: Some(status), info: Some(info.to_owned()), at }
     }
 
-    /// Returns the new status, which the cluster may have already. `None` if the rule keeps the status.
+    /// Returns the new status, which may equal the current one. `None` if the status stays.
     #[must_use]
     pub fn status(&self) -> Option<ClusterStatus> {
         self.status
     }
 
-    /// Returns the new status text; `None` if it stays.
+    /// Returns the new status text, or `None` if the text stays.
     #[must_use]
     pub fn info(&self) -> Option<&str> {
         self.info.as_deref()
     }
 
-    /// Returns the time of the event.
+    /// Returns the time of the event that caused the transition.
     #[must_use]
     pub fn at(&self) -> DateTime<Utc> {
         self.at
     }
 }
 
-/// Returns the transition of a cluster with this status that follows from an event at the time `now`.
+/// Returns the transition of a cluster with status `status` for an event at the time `now`.
 ///
 /// # Errors
 ///
@@ -106,12 +106,12 @@ pub fn decide(
     Ok(ClusterTransition { status, info: rule.info.write(conclusions), at: now })
 }
 
-/// An operation that only some statuses allow.
+/// An operation that is allowed only in some statuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterOperation {
-    /// A change of its settings.
+    /// A change of the cluster's settings.
     Update,
-    /// A host that registers in an infra-env of the cluster, or is bound to the cluster.
+    /// A host registers in an infra-env of the cluster, or is bound to the cluster.
     AddHost,
     /// The deletion of the cluster.
     Delete,

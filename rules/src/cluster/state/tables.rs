@@ -1,6 +1,4 @@
-//! The table of rules of each event.
-//!
-//! The texts come from the Assisted Installer.
+//! The status rules for each event of a cluster. The status texts come from the Assisted Installer.
 
 use assisted::cluster::ClusterStatus::{
     self, AddingHosts, Insufficient, PendingForInput, Ready, Unmonitored,
@@ -11,7 +9,7 @@ use super::machine::ClusterMachine;
 use crate::transitions::StatusInfo::Text;
 use crate::transitions::{TransitionRule, TransitionTable};
 
-/// Statuses of clusters that are configured and then installed.
+/// Statuses of clusters that the user still configures, before their installation.
 pub(super) const CONFIGURED: &[ClusterStatus] = &[PendingForInput, Ready, Insufficient];
 
 /// The rules of [`ClusterEvent::Refresh`](super::ClusterEvent::Refresh).

@@ -1,4 +1,4 @@
-//! The table of clusters is explored. `docs/state-machines.md` has the tables of clusters.
+//! Exhaustive checks of the cluster rules, and the generator of the cluster tables in `docs/state-machines.md`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -45,14 +45,14 @@ fn facts_alone_decide_the_status_of_a_configured_cluster() {
 }
 
 #[test]
-fn every_status_of_a_configured_cluster_has_a_way_out() {
+fn every_status_of_a_configured_cluster_can_change() {
     let reached: BTreeSet<_> =
         all_conclusions().filter_map(|facts| refresh(Insufficient, facts).status()).collect();
     assert_eq!(reached, CONFIGURED.iter().copied().collect());
 }
 
 #[test]
-fn clusters_of_other_statuses_keep_status_and_text() {
+fn clusters_in_other_statuses_keep_status_and_text() {
     for status in ClusterStatus::ALL.iter().filter(|status| !CONFIGURED.contains(status)) {
         for conclusions in all_conclusions() {
             if let Ok(transition) = decide(*status, &ClusterEvent::Refresh(conclusions), NOW) {
@@ -91,7 +91,7 @@ fn conclusions_decide_the_status() {
     }
 }
 
-/// Returns the tables as Markdown.
+/// Returns the cluster rules as Markdown tables.
 pub(crate) fn cluster_tables() -> String {
     let mut text = "| new cluster | status | `status_info` |\n|---|---|---|\n".to_owned();
     for origin in ClusterOrigin::ALL {
@@ -145,7 +145,7 @@ This service does not install clusters yet. These events of the Assisted Install
 ";
 
 #[test]
-fn new_clusters_that_can_change_accept_hosts() {
+fn changeable_new_clusters_accept_hosts() {
     for origin in ClusterOrigin::ALL {
         let (status, _) = origin.first_status();
         let is_monitored = origin != ClusterOrigin::Disconnected;
