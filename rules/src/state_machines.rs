@@ -1,4 +1,4 @@
-//! `docs/state-machines.md` has the tables of this crate.
+//! Checks that `docs/state-machines.md` contains the current rules of this crate, and writes the file on request.
 
 use std::fmt::Display;
 
@@ -6,16 +6,16 @@ use crate::cluster::state::tests::cluster_tables;
 use crate::host::state::host_section;
 use crate::transitions::{StateMachine, StatusInfo, TransitionRule, TransitionTable};
 
-/// The head of a table of rules.
+/// The header of a Markdown table of rules.
 pub(crate) const RULES_HEAD: &str =
     "| from | condition | to | `status_info` | effect |\n|---|---|---|---|---|\n";
 
-/// Returns texts as code, separated by commas.
+/// Formats texts as Markdown code, separated by commas.
 pub(crate) fn code(texts: impl IntoIterator<Item = impl Display>) -> String {
     texts.into_iter().map(|text| format!("`{text}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the row of a rule.
+/// Formats a rule as a row of a Markdown table.
 pub(crate) fn rule_row<T: TransitionTable>(rule: &TransitionRule<T>, to: &str, effect: &str) -> String
 where
     <T::Machine as StateMachine>::Status: Display,

@@ -1,25 +1,23 @@
-//! Tables of rules that decide the next status of a resource.
+//! Tables of rules that decide the next status of a host or cluster.
 //!
-//! Each event has its own table. The conditions and texts of its rules read only the facts of the event, so a
-//! caller cannot omit a fact that a rule reads, or pass a fact that no rule reads.
+//! Each event has its own table. The rules of an event read only the facts that the event carries. So a caller cannot
+//! omit a fact that a rule reads, or pass a fact that no rule reads.
 
-/// A kind of resource that has a status.
+/// A kind of resource whose status follows rules: hosts or clusters.
 pub(crate) trait StateMachine: 'static {
-    /// Its statuses.
     type Status: Copy + PartialEq + 'static;
-    /// The reasons why its rules refuse an event.
+    /// The reasons why a rule can refuse an event.
     type Refusal: Copy + 'static;
-    /// What its rules discard.
+    /// The stored facts that a rule can discard.
     type Reset: Copy + 'static;
 }
 
-/// The rules of one event.
+/// The rules of one event, in order.
 pub(crate) trait TransitionTable: Sized + 'static {
-    /// The resource.
     type Machine: StateMachine;
-    /// The facts of the event.
+    /// The facts that the event carries.
     type Facts<'a>;
-    /// The rules. The first one that matches counts.
+    /// The rules. The first matching rule applies.
     const RULES: &'static [TransitionRule<Self>];
 }
 
@@ -27,7 +25,7 @@ type Status<T> = <<T as TransitionTable>::Machine as StateMachine>::Status;
 
 /// A condition of a rule.
 pub(crate) struct Condition<T: TransitionTable> {
-    /// The condition in words.
+    /// The condition in words, for the documentation.
     #[cfg_attr(not(test), expect(dead_code, reason = "for docs/state-machines.md"))]
     pub(crate) text: &'static str,
     holds: for<'a> fn(&T::Facts<'a>) -> bool,
@@ -35,7 +33,7 @@ pub(crate) struct Condition<T: TransitionTable> {
 
 /// The effect of a rule on the status.
 pub(crate) enum RuleOutcome<M: StateMachine> {
-    /// The resource gets this status, which it may have already.
+    /// The resource gets this status, which may equal its current one.
     To(M::Status),
     /// Nothing changes.
     Stay,
@@ -43,31 +41,31 @@ pub(crate) enum RuleOutcome<M: StateMachine> {
     Refused(M::Refusal),
 }
 
-/// The status text of a rule.
+/// The status text that a rule sets.
 pub(crate) enum StatusInfo<T: TransitionTable> {
-    /// The text stays.
+    /// The rule keeps the current text.
     Unchanged,
     Text(&'static str),
-    /// This text, and after it the details.
+    /// A fixed text, followed by details.
     WithDetails(&'static str, Details<T>),
 }
 
 /// The part of a status text that depends on facts.
 pub(crate) struct Details<T: TransitionTable> {
-    /// The details in words.
+    /// A description of the details, for the documentation.
     #[cfg_attr(not(test), expect(dead_code, reason = "for docs/state-machines.md"))]
     pub(crate) words: &'static str,
     pub(crate) text: for<'a> fn(&T::Facts<'a>) -> String,
 }
 
-/// A rule: a row of the table of an event.
+/// A rule: one row in the table of an event.
 pub(crate) struct TransitionRule<T: TransitionTable> {
     pub(crate) from: &'static [Status<T>],
     pub(crate) condition: Option<Condition<T>>,
     pub(crate) outcome: RuleOutcome<T::Machine>,
     pub(crate) info: StatusInfo<T>,
     pub(crate) resets: Option<<T::Machine as StateMachine>::Reset>,
-    /// Why the rule exists although no resource gets one of its sources.
+    /// The reason why the rule exists although no resource reaches one of its source statuses. `None` for other rules.
     pub(crate) legacy: Option<&'static str>,
 }
 
@@ -76,7 +74,7 @@ impl<T: TransitionTable> TransitionRule<T> {
         Self { from, condition: None, outcome, info, resets: None, legacy: None }
     }
 
-    /// Returns a rule that leads to a status.
+    /// Returns a rule that changes the status to `to`.
     pub(crate) const fn to(from: &'static [Status<T>], to: Status<T>, info: StatusInfo<T>) -> Self {
         Self::new(from, RuleOutcome::To(to), info)
     }
@@ -94,25 +92,25 @@ impl<T: TransitionTable> TransitionRule<T> {
         Self::new(from, RuleOutcome::Refused(refusal), StatusInfo::Unchanged)
     }
 
-    /// Returns the rule with a condition, of which `text` is the form in words.
+    /// Adds a condition to the rule. `text` describes it in words.
     pub(crate) const fn when(mut self, text: &'static str, holds: for<'a> fn(&T::Facts<'a>) -> bool) -> Self {
         self.condition = Some(Condition { text, holds });
         self
     }
 
-    /// Returns the rule with a reset.
+    /// Adds a reset to the rule.
     pub(crate) const fn resetting(mut self, reset: <T::Machine as StateMachine>::Reset) -> Self {
         self.resets = Some(reset);
         self
     }
 
-    /// Returns the rule with the reason why it exists although no resource gets one of its sources.
+    /// Marks a rule whose source statuses are unreachable, with the reason why it exists.
     pub(crate) const fn legacy(mut self, reason: &'static str) -> Self {
         self.legacy = Some(reason);
         self
     }
 
-    /// Returns `true` if the rule applies to a resource with this status.
+    /// Returns `true` if the rule matches a resource with this status and these facts.
     pub(crate) fn matches(&self, status: Status<T>, facts: &T::Facts<'_>) -> bool {
         self.from.contains(&status)
             && self.condition.as_ref().is_none_or(|condition| (condition.holds)(facts))
@@ -120,7 +118,7 @@ impl<T: TransitionTable> TransitionRule<T> {
 }
 
 impl<T: TransitionTable> StatusInfo<T> {
-    /// Returns the text; `None` if it stays.
+    /// Returns the new status text, or `None` if the text stays.
     pub(crate) fn write(&self, facts: &T::Facts<'_>) -> Option<String> {
         match self {
             Self::Unchanged => None,

@@ -39,9 +39,9 @@ const MAX_MEMBERS: usize = 8192;
 pub struct ConnectivityGroups {
     /// For each network of the hosts, the largest group found in it. Empty if the group is too small.
     pub on_link: BTreeMap<Cidr, Vec<HostId>>,
-    /// The largest group found in which hosts reach each other at all of their IPv4 addresses.
+    /// Hosts that reach each other at all of their IPv4 addresses: the largest group that the search finds.
     pub ipv4: Vec<HostId>,
-    /// The largest group found in which hosts reach each other at all of their IPv6 addresses.
+    /// Hosts that reach each other at all of their IPv6 addresses: the largest group that the search finds.
     pub ipv6: Vec<HostId>,
     /// For each host, the addresses that every other host reaches, in ascending order. Hosts without such an address
     /// are omitted.

@@ -1,4 +1,4 @@
-//! The reasons against an installation on a disk.
+//! The checks that decide whether OpenShift can be installed on a disk.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ const TOO_SMALL: &str = "Disk is too small (disk only has ";
 const DRIVE_TYPE: &str = "Drive type is ";
 const NOT_CHECKED: &str = "Disk is not checked, because the host has too many disks";
 
-/// The reasons against an installation on a disk. A disk without reasons is eligible.
+/// The reasons why OpenShift cannot be installed on a disk. A disk without reasons is eligible.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct DiskReasons(Vec<Box<str>>);
@@ -24,7 +24,7 @@ impl DiskReasons {
         self.0.is_empty()
     }
 
-    /// Returns the reasons.
+    /// Returns the texts of the reasons: first the agent's, then the service's.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|reason| &**reason)
     }
@@ -36,8 +36,8 @@ impl<T: Into<Box<str>>> FromIterator<T> for DiskReasons {
     }
 }
 
-/// Returns the reasons against an installation on each disk of the inventory, in its order: first the reasons of the
-/// agent, then those of the service.
+/// Returns, for each disk in the order of the inventory, the reasons why it is not eligible. The reasons reported by
+/// the agent come before the reasons found by the service.
 ///
 /// # Examples
 ///
@@ -68,7 +68,7 @@ pub fn eligibility(inventory: &InventorySummary, rules: &DiskRules) -> Vec<DiskR
     let errors = disks.iter().zip(&of_network).map(|(disk, reason)| (disk, has_iscsi_error(disk, reason)));
     let devices = MultipathDevices::collect(errors);
     let reasons = disks.iter().zip(of_network).map(|(disk, of_network)| {
-        let of_agent = disk.agent_reasons.iter().filter(|reason| !is_of_service(reason)).cloned();
+        let of_agent = disk.agent_reasons.iter().filter(|reason| !is_service_reason(reason)).cloned();
         let of_service = size_reason(disk, rules)
             .into_iter()
             .chain(drive_type_reason(disk, rules))
@@ -79,8 +79,8 @@ pub fn eligibility(inventory: &InventorySummary, rules: &DiskRules) -> Vec<DiskR
     reasons.collect()
 }
 
-/// Returns `true` for a reason that the service has added to the report. It may be outdated.
-fn is_of_service(reason: &str) -> bool {
+/// Returns `true` if the service, not the agent, has written the reason into the report. Such a reason may be outdated.
+fn is_service_reason(reason: &str) -> bool {
     let beginnings = [TOO_SMALL, DRIVE_TYPE].into_iter().chain(iscsi::REASONS).chain(multipath::REASONS);
     beginnings.into_iter().any(|beginning| reason.starts_with(beginning))
 }
@@ -104,8 +104,8 @@ fn drive_type_reason(disk: &DiskSummary, rules: &DiskRules) -> Option<String> {
     (!rules.allows(drive_type)).then(reason)
 }
 
-/// Returns the reasons of all disks in an inventory report, in its order. `reasons` are those of the disks in its summary,
-/// which are the first ones of the report.
+/// Returns the reasons for all disks of an inventory report, in the order of the report. `reasons` covers the disks of
+/// the summary, which are the first disks of the report. The other disks were not checked.
 #[must_use]
 pub fn reasons_in_report(summary: &HostSummary, mut reasons: Vec<DiskReasons>) -> Vec<DiskReasons> {
     if let Some(excess) = summary.excess.iter().find(|excess| excess.part == ExcessPart::Disks) {

@@ -1,10 +1,10 @@
-//! The network of iSCSI disks: it must not be the network through which the host reaches all others.
+//! The network check of iSCSI disks: an iSCSI disk must not use the network interface of the default route.
 
 use std::net::IpAddr;
 
 use crate::summary::{DiskSummary, InventorySummary, NicSummary, RouteSummary};
 
-/// The beginning of each reason that [`DefaultNics::reason_against`] returns.
+/// Prefixes of the reasons that [`DefaultNics::reason_against`] returns.
 pub(super) const REASONS: [&str; 4] = [NO_ADDRESS, INVALID_ADDRESS, NO_NIC, SAME_ADDRESS];
 
 const NO_ADDRESS: &str = "Host IP address is not available";
@@ -12,17 +12,16 @@ const INVALID_ADDRESS: &str = "Cannot parse iSCSI host IP ";
 const NO_NIC: &str = "Cannot find the network interface behind the default route";
 const SAME_ADDRESS: &str = "iSCSI host IP ";
 
-/// The network interfaces of the default routes.
+/// The network interfaces of the default routes, by address family.
 pub(super) struct DefaultNics<'a> {
     ipv4: DefaultNic<'a>,
     ipv6: DefaultNic<'a>,
 }
 
-/// The network interface of the default route of an address family.
 #[derive(Clone, Copy)]
 enum DefaultNic<'a> {
     NoRoute,
-    /// The inventory does not have the interface of the route.
+    /// The inventory report does not list the interface of the route.
     Missing,
     Nic(&'a NicSummary),
 }
@@ -44,7 +43,7 @@ impl<'a> DefaultNics<'a> {
         }
     }
 
-    /// Returns the reason against an installation on an iSCSI disk. `None`: the network of the disk is valid.
+    /// Returns the reason why an iSCSI disk is not eligible, or `None` if its network is valid.
     pub(super) fn reason_against(&self, disk: &DiskSummary) -> Option<String> {
         let address = &*disk.iscsi_host_address;
         if address.is_empty() {

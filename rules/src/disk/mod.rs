@@ -1,8 +1,8 @@
-//! The disks of a host: which ones OpenShift can be installed on, and which one it is installed on.
+//! The disks of a host: which disks OpenShift can be installed on, and which disk it will be installed on.
 //!
-//! The agent reports reasons against an installation on a disk, such as a mounted partition. [`eligibility`] adds the
-//! reasons that follow from the [requirements](crate::requirements), the OpenShift version and the other hardware. A
-//! disk without any reason is eligible, and [`installation_disk`] chooses among these. [`splice_eligibility`] writes
+//! The agent reports reasons why a disk is not eligible, such as a mounted partition. [`eligibility`] adds reasons that
+//! follow from the [requirements](crate::requirements), the OpenShift version and the other hardware. A disk without
+//! any reason is eligible, and [`installation_disk`] selects one of the eligible disks. [`splice_eligibility`] writes
 //! the reasons into a stored inventory report.
 
 mod choice;
@@ -22,33 +22,33 @@ pub use splice::{SpliceError, splice_eligibility};
 
 use crate::requirements::HostRequirements;
 
-/// Bytes of a GB: disk sizes are in decimal units.
+/// Number of bytes in a GB. Disk sizes use decimal units.
 const GB: i64 = 1_000_000_000;
 
-/// Drive type of disks that are connected over Fibre Channel.
+/// Drive type of disks connected over Fibre Channel.
 const FC: &str = "FC";
-/// Drive type of disks that are connected over iSCSI.
+/// Drive type of disks connected over iSCSI.
 const ISCSI: &str = "iSCSI";
-/// Drive type of devices that combine several connections to one disk.
+/// Drive type of devices that combine several connections to the same disk.
 const MULTIPATH: &str = "Multipath";
 
-/// What an installation disk of a host must be.
+/// The conditions for an installation disk of one host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiskRules {
-    /// Minimum size in bytes.
+    /// Minimum size of the disk in bytes.
     pub min_bytes: i64,
-    /// Allowed drive types, in the order in which texts list them.
+    /// Allowed drive types, in the order in which messages list them.
     pub drive_types: Vec<&'static str>,
 }
 
 impl DiskRules {
-    /// Creates the rules for a host with these requirements, OpenShift version and CPU architecture. Without a version,
-    /// the rules are those of the newest OpenShift.
+    /// Creates the rules for a host with these requirements, OpenShift version and CPU architecture. If the version is
+    /// `None`, the rules of the newest OpenShift apply.
     #[must_use]
     pub fn new(requirements: &HostRequirements, version: Option<&Version>, architecture: &str) -> Self {
         Self {
-            // No disk is as large as the largest number, so saturation does not change the result.
+            // No disk has `i64::MAX` bytes, so saturation does not change any result.
             min_bytes: requirements.disk_size_gb.saturating_mul(GB),
             drive_types: allowed_drive_types(version, architecture),
         }
@@ -59,8 +59,8 @@ impl DiskRules {
     }
 }
 
-/// Returns the drive types that an installation disk can have, in the order in which texts list them. Without a
-/// version, they are those of the newest OpenShift.
+/// Returns the allowed drive types of an installation disk, in the order in which messages list them. If the version is
+/// `None`, the drive types of the newest OpenShift apply.
 #[must_use]
 pub fn allowed_drive_types(version: Option<&Version>, architecture: &str) -> Vec<&'static str> {
     let is_since = |minor: u64| version.is_none_or(|version| version.minor() >= (4, minor));

@@ -1,12 +1,12 @@
-//! Multipath devices: devices that combine several connections to one disk. The agent reports each connection as
-//! another disk, which names the device among its holders.
+//! Multipath devices combine several connections to the same disk. The agent reports each connection as a separate
+//! disk, which lists the multipath device among its holders.
 
 use std::collections::BTreeMap;
 
 use super::{FC, ISCSI, MULTIPATH};
 use crate::summary::DiskSummary;
 
-/// The beginning of each reason of this module.
+/// Prefixes of the reasons that this module returns.
 pub(super) const REASONS: [&str; 4] = [MEMBER, UNSUPPORTED_TYPE, DIFFERENT_TYPES, ISCSI_ERRORS];
 
 const MEMBER: &str = "Disk is a member of multipath device ";
@@ -16,11 +16,11 @@ const DIFFERENT_TYPES: &str =
 const ISCSI_ERRORS: &str =
     "Installation on multipath device is not possible due to errors on at least one iSCSI disk";
 
-/// The multipath devices of a host, by name.
+/// The multipath devices of a host, by device name.
 #[derive(Default)]
 pub(super) struct MultipathDevices<'a>(BTreeMap<&'a str, Paths<'a>>);
 
-/// What the disks that are paths of a multipath device have in common.
+/// A summary of the disks that are paths of one multipath device.
 #[derive(Default)]
 struct Paths<'a> {
     drive_type: Option<&'a str>,
@@ -30,8 +30,8 @@ struct Paths<'a> {
 }
 
 impl<'a> MultipathDevices<'a> {
-    /// Collects the devices. The time is proportional to the length of the disks' holders. Each disk comes with
-    /// whether it is an iSCSI disk with an error.
+    /// Collects the multipath devices and their paths. Each disk is paired with `true` if it is an iSCSI disk with an
+    /// error. The time is proportional to the total length of the `holders` texts.
     pub(super) fn collect(disks: impl Iterator<Item = (&'a DiskSummary, bool)> + Clone) -> Self {
         let devices = disks.clone().map(|(disk, _)| disk).filter(|disk| &*disk.drive_type == MULTIPATH);
         let mut devices: BTreeMap<_, Paths<'_>> =
@@ -46,7 +46,7 @@ impl<'a> MultipathDevices<'a> {
         Self(devices)
     }
 
-    /// Returns the reasons against an installation on a disk that is a multipath device or a path of one.
+    /// Returns the reasons why a multipath device, or a path of one, is not eligible. Other disks have no such reasons.
     pub(super) fn reasons_against(&self, disk: &DiskSummary) -> Vec<String> {
         match &*disk.drive_type {
             FC | ISCSI => holders(disk)
@@ -87,7 +87,7 @@ impl<'a> Paths<'a> {
     }
 }
 
-/// Returns the names of the block devices that use a disk.
+/// Returns the names of the block devices that use the disk, from the comma-separated `holders`.
 fn holders(disk: &DiskSummary) -> impl Iterator<Item = &str> {
     disk.holders.split(',').map(str::trim).filter(|holder| !holder.is_empty())
 }

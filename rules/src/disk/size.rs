@@ -1,4 +1,4 @@
-//! Disk sizes in texts.
+//! Formats disk sizes for messages.
 
 use super::GB;
 
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_rounded_up_to_three_decimals() {
+    fn rounds_sizes_up_to_three_decimals() {
         for (bytes, text) in [
             (i64::MIN, "-9223372036854775808 B"),
             (0, "0 B"),

@@ -1,9 +1,10 @@
-//! Writes reasons into a stored inventory report.
+//! Writes the eligibility of disks into a stored inventory report, without parsing the report.
 //!
-//! The eligibility of disks changes with the role of the host and the version of its cluster, so it is written more
-//! often than reports arrive. Only these few bytes of a report change. Its text is the JSON that `serde_json` writes for
-//! an [`InventoryReport`](assisted::inventory_report::InventoryReport), which has the key `installation_eligibility`
-//! once for each disk, in the order of the disks. Quotes inside of strings are escaped, so no value looks like the key.
+//! The eligibility depends on the role of the host and the version of its cluster, so it changes more often than
+//! reports arrive. Only the JSON objects of the eligibility are replaced. The stored report is the JSON that
+//! `serde_json` writes for an [`InventoryReport`](assisted::inventory_report::InventoryReport). It contains the key
+//! `installation_eligibility` once for each disk, in the order of the disks. Quotes inside strings are escaped, so no
+//! string value can look like the key.
 
 use assisted::inventory_report::Eligibility;
 
@@ -11,40 +12,40 @@ use super::eligibility::DiskReasons;
 
 const KEY: &str = r#""installation_eligibility":"#;
 
-/// The JSON of the eligibility of a disk without reasons.
+/// The JSON of an eligible disk.
 const ELIGIBLE: &str = r#"{"eligible":true,"not_eligible_reasons":null}"#;
 
-/// The reason why eligibility cannot be written into an inventory report.
+/// The reason why the eligibility cannot be written into an inventory report.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpliceError {
-    /// The report has another number of disks.
+    /// The number of disks in the report differs from the number of disks to write.
     #[error("the inventory report has eligibility for {found} disks, expected {expected}")]
     Count {
-        /// Number of disks with reasons to write.
+        /// Number of disks to write.
         expected: usize,
         /// Number of disks in the report that have an eligibility.
         found: usize,
     },
-    /// The eligibility of a disk in the report has another form.
+    /// The eligibility of a disk in the report has an unexpected form.
     #[error(
         "the eligibility at byte {offset} of the inventory report is not a JSON object without nested objects"
     )]
     Malformed {
-        /// Position of the value.
+        /// Byte offset of the eligibility in the report.
         offset: usize,
     },
-    /// The reasons cannot be written as JSON.
+    /// The reasons cannot be serialized as JSON.
     #[error("cannot write the reasons against a disk as JSON")]
     Json(#[source] serde_json::Error),
 }
 
-/// Returns the inventory report with these reasons as eligibility of its disks. `report` is the JSON of an
+/// Returns the inventory report with `reasons` as the eligibility of its disks. `report` must be the JSON of an
 /// [`InventoryReport`](assisted::inventory_report::InventoryReport) as `serde_json::to_string` writes it.
 ///
 /// # Errors
 ///
-/// Returns an error if the report does not have the same number of disks, or if the eligibility in it is not an object.
+/// Returns an error if the number of disks differs, or if an eligibility in the report is not a flat JSON object.
 pub fn splice_eligibility(report: &str, reasons: &[DiskReasons]) -> Result<String, SpliceError> {
     let count_error = || SpliceError::Count { expected: reasons.len(), found: report.matches(KEY).count() };
     let mut spliced = String::with_capacity(report.len());
@@ -74,7 +75,7 @@ fn push_eligibility(text: &mut String, reasons: &DiskReasons) -> Result<(), Spli
     Ok(())
 }
 
-/// Returns the text after the JSON object that it begins with.
+/// Returns the text after a flat JSON object, which must be at the start of `text`.
 fn after_object(text: &str) -> Option<&str> {
     if let Some(rest) = text.strip_prefix(ELIGIBLE) {
         return Some(rest);
@@ -105,7 +106,7 @@ mod tests {
 
     use super::*;
 
-    /// Texts with the characters that matter to a scanner of JSON, and with the key itself.
+    /// Texts with characters that are special in JSON, and texts that contain the key itself.
     fn text() -> impl Strategy<Value = String> {
         let key = Just(KEY.to_owned());
         let nested = Just(format!("{KEY}{ELIGIBLE}"));
@@ -160,7 +161,7 @@ mod tests {
         }
 
         #[test]
-        fn other_number_of_disks_is_an_error(report in report(), count in 0..7_usize) {
+        fn rejects_other_numbers_of_disks(report in report(), count in 0..7_usize) {
             let text = serde_json::to_string(&report).unwrap();
             let result = splice_eligibility(&text, &vec![DiskReasons::default(); count]);
             match result {
@@ -174,7 +175,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_handled(text in "[\"\\\\{}:,a]{0,20}") {
+        fn arbitrary_text_does_not_panic(text in "[\"\\\\{}:,a]{0,20}") {
             let report = format!("{{{KEY}{text}");
             let reasons = [DiskReasons::default()];
             if let Ok(spliced) = splice_eligibility(&report, &reasons) {

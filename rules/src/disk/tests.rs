@@ -13,7 +13,7 @@ use crate::summary::{
     DiskSummary, HostSummary, InventorySummary, NicSummary, RouteSummary, VirtualInterfaces,
 };
 
-/// Disks of every drive type, with the results of the Assisted Installer.
+/// Disks of every drive type, with the reasons that the Assisted Installer reported for them.
 const RECORDED: &str = include_str!("../../tests/data/disks.json");
 
 #[derive(Deserialize)]
@@ -91,7 +91,7 @@ fn reasons_of_one(disk: DiskSummary) -> Vec<String> {
 }
 
 #[test]
-fn recorded_disks_have_the_recorded_reasons() {
+fn reasons_match_the_recording() {
     let recorded: Recorded<'_> = serde_json::from_str(RECORDED).unwrap();
     let version = Version::parse(&recorded.openshift_version);
     let requirements = HardwareRequirements::default().for_version("").worker;
@@ -100,15 +100,15 @@ fn recorded_disks_have_the_recorded_reasons() {
     summary.set_inventory(&recorded.inventory, VirtualInterfaces::Drop);
     let inventory = summary.inventory.unwrap();
     let rules = DiskRules::new(&requirements, version.as_ref(), &inventory.architecture);
-    let found = eligibility(&inventory, &rules);
-    assert_eq!(found.len(), 31);
-    for (disk, found) in inventory.disks.iter().zip(&found) {
-        let found: Vec<_> = found.iter().collect();
-        assert_eq!(found, recorded.reasons[&*disk.name], "{}", disk.name);
+    let reasons = eligibility(&inventory, &rules);
+    assert_eq!(reasons.len(), 31);
+    for (disk, disk_reasons) in inventory.disks.iter().zip(&reasons) {
+        let disk_reasons: Vec<_> = disk_reasons.iter().collect();
+        assert_eq!(disk_reasons, recorded.reasons[&*disk.name], "{}", disk.name);
     }
-    let chosen = installation_disk(&inventory, &found, None).unwrap();
-    assert_eq!(chosen.id, recorded.installation_disk["id"]);
-    assert_eq!(chosen.path, recorded.installation_disk["path"]);
+    let disk = installation_disk(&inventory, &reasons, None).unwrap();
+    assert_eq!(disk.id, recorded.installation_disk["id"]);
+    assert_eq!(disk.path, recorded.installation_disk["path"]);
     assert_eq!(disks_to_be_formatted(&inventory), recorded.disks_to_be_formatted);
 }
 
@@ -134,7 +134,7 @@ fn rules_have_the_disk_size_in_bytes() {
 }
 
 #[test]
-fn small_disk_has_its_size_and_the_difference_if_both_are_alike() {
+fn too_small_disk_reports_the_difference_if_rounded_sizes_are_equal() {
     let sized = |size_bytes| reasons_of_one(DiskSummary { size_bytes, ..disk("sda", "SSD") });
     assert!(sized(100 * GB).is_empty());
     assert_eq!(
@@ -170,9 +170,9 @@ fn outdated_reasons_of_the_service_are_replaced() {
         "Disk has partition 'sda1' mounted on '/mnt'",
     ];
     let agent_reasons = agent_reasons.map(Into::into).to_vec();
-    let found = reasons_of_one(DiskSummary { agent_reasons, ..disk("sda", "ODD") });
+    let reasons = reasons_of_one(DiskSummary { agent_reasons, ..disk("sda", "ODD") });
     assert_eq!(
-        found,
+        reasons,
         [
             "Disk is an LVM logical volume",
             "Disk has partition 'sda1' mounted on '/mnt'",
@@ -206,7 +206,7 @@ fn all_reasons_of_the_service_are_recognized() {
 }
 
 #[test]
-fn path_of_a_multipath_device_is_ineligible() {
+fn multipath_member_is_ineligible() {
     let member = |device: &str| {
         format!(
             "Disk is a member of multipath device {device} and is not eligible for installation. Use the multipath device instead."
@@ -282,8 +282,8 @@ fn iscsi_disk_must_not_use_the_network_of_the_default_route() {
         ("10.0.0.1", None),
         ("fd01::11", None),
     ] {
-        let found = reasons_of_one(iscsi(address, ""));
-        assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{address}");
+        let reasons = reasons_of_one(iscsi(address, ""));
+        assert_eq!(reasons, expected.into_iter().collect::<Vec<_>>(), "{address}");
     }
     let mut with_ipv6 = inventory(vec![iscsi("fd01:0::11", "")]);
     with_ipv6.routes.push(route("::", "eth0", 1));
@@ -299,12 +299,12 @@ fn iscsi_disk_must_not_use_the_network_of_the_default_route() {
 }
 
 #[test]
-fn other_disks_need_no_iscsi_address() {
+fn non_iscsi_disk_needs_no_iscsi_address() {
     assert!(reasons_of_one(disk("sda", "HDD")).is_empty());
 }
 
 #[test]
-fn best_disk_is_bootable_slow_and_small() {
+fn bootable_slow_and_small_disks_are_preferred() {
     let nvme = disk("nvme0n1", "HDD");
     let ssd = disk("sda", "SSD");
     let large = DiskSummary { size_bytes: LARGE + 1, ..disk("sdb", "HDD") };
@@ -332,12 +332,12 @@ fn best_disk_is_bootable_slow_and_small() {
 }
 
 #[test]
-fn chosen_disk_is_kept_while_it_is_eligible() {
+fn preferred_disk_is_used_while_it_is_eligible() {
     let linked = DiskSummary { by_path: "/dev/disk/by-path/c".into(), ..disk("sdc", "SSD") };
     let inventory = inventory(vec![disk("sda", "HDD"), disk("sdb", "SSD"), linked]);
     let none = DiskReasons::default();
     let all = vec![none.clone(); 3];
-    let chosen =
+    let path_of =
         |reasons: &[DiskReasons], name| installation_disk(&inventory, reasons, name).map(|it| it.path);
     for (name, path) in [
         (None, "/dev/sda"),
@@ -348,15 +348,15 @@ fn chosen_disk_is_kept_while_it_is_eligible() {
         (Some(""), "/dev/sda"),
         (Some("/dev/sdx"), "/dev/sda"),
     ] {
-        assert_eq!(chosen(&all, name).as_deref(), Some(path), "{name:?}");
+        assert_eq!(path_of(&all, name).as_deref(), Some(path), "{name:?}");
     }
     let bad: DiskReasons = ["reason"].into_iter().collect();
-    assert_eq!(chosen(&[none.clone(), bad.clone(), none], Some("/dev/sdb")).as_deref(), Some("/dev/sda"));
-    assert_eq!(chosen(&[bad.clone(), bad.clone(), bad], Some("/dev/sdb")), None);
+    assert_eq!(path_of(&[none.clone(), bad.clone(), none], Some("/dev/sdb")).as_deref(), Some("/dev/sda"));
+    assert_eq!(path_of(&[bad.clone(), bad.clone(), bad], Some("/dev/sdb")), None);
 }
 
 #[test]
-fn disk_without_a_name_is_not_named_by_a_prefix() {
+fn unnamed_disk_does_not_match_a_device_prefix() {
     let unnamed = disk("", "HDD");
     assert!(!is_named(&unnamed, "/dev/"));
     assert!(!is_named(&unnamed, ""));
@@ -382,13 +382,13 @@ fn only_fixed_bootable_local_disks_are_formatted() {
 }
 
 #[test]
-fn many_disks_with_long_holders_take_linear_time() {
+fn long_holder_lists_take_linear_time() {
     let holders = (0..256).map(|device| format!("dm-{device}")).collect::<Vec<_>>().join(",");
     let mut disks: Vec<_> = (0..128).map(|number| path(&format!("sd{number}"), FC, &holders)).collect();
     disks.extend((0..128).map(|number| disk(&format!("dm-{number}"), MULTIPATH)));
-    let found = reasons(disks);
-    assert!(found[..128].iter().all(|reasons| reasons.len() == 1));
-    assert!(found[128..].iter().all(Vec::is_empty));
+    let reasons_by_disk = reasons(disks);
+    assert!(reasons_by_disk[..128].iter().all(|reasons| reasons.len() == 1));
+    assert!(reasons_by_disk[128..].iter().all(Vec::is_empty));
 }
 
 fn any_disk() -> impl Strategy<Value = DiskSummary> {
@@ -407,7 +407,7 @@ fn any_disk() -> impl Strategy<Value = DiskSummary> {
 
 proptest! {
     #[test]
-    fn reasons_do_not_change_if_they_are_reported_back(disks in vec(any_disk(), 0..8), has_route in any::<bool>()) {
+    fn reasons_stay_the_same_if_the_report_contains_them(disks in vec(any_disk(), 0..8), has_route in any::<bool>()) {
         let mut inventory = inventory(disks);
         if has_route {
             inventory.routes.push(route("::", "eth7", 1));

@@ -1,4 +1,4 @@
-//! Decisions about hosts.
+//! Decisions about a host: its status, and the stages of its installation.
 
 pub mod stages;
 pub mod state;

@@ -1,21 +1,21 @@
-//! The stages of an installation that a host passes through.
+//! The stages that a host passes through during its installation.
 
 use assisted::host::{HostKind, HostRole, HostStage};
 
-/// The facts that decide the stages of a host.
+/// The facts about a host that decide its stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageFacts {
-    /// The kind, which shows whether the host joins an existing cluster.
+    /// The kind of the host. [`HostKind::Joining`] marks a host that joins an existing cluster.
     pub kind: HostKind,
-    /// The role.
+    /// The role assigned to the host. [`HostRole::AutoAssign`] means that it has no role yet.
     pub role: HostRole,
-    /// Whether the host is the only one of its cluster.
+    /// Whether the host is the only node of its cluster.
     pub single_node: bool,
     /// Whether the host runs the temporary bootstrap control plane.
     pub bootstrap: bool,
 }
 
-/// Returns the stages of a host's installation, in order. A host without a role has no stages.
+/// Returns the stages of a host's installation, in order. The list is empty for a host without a role.
 #[must_use]
 pub fn stages_of(host: StageFacts) -> &'static [HostStage] {
     use HostStage::{
@@ -58,7 +58,7 @@ pub fn stages_of(host: StageFacts) -> &'static [HostStage] {
         HostRole::Worker => WORKER,
         HostRole::AutoAssign => &[],
     };
-    // A host that joins an existing cluster reports no stage after its reboot.
+    // A host that joins an existing cluster reports no stages after its reboot.
     match all.split_inclusive(|stage| *stage == Rebooting).next() {
         Some(until_reboot) if host.kind == HostKind::Joining => until_reboot,
         _ => all,
@@ -73,7 +73,7 @@ mod tests {
         StageFacts { kind: HostKind::Host, role: HostRole::Master, single_node: false, bootstrap: false };
 
     #[test]
-    fn single_node_and_bootstrap_come_before_the_role() {
+    fn single_node_and_bootstrap_take_precedence_over_the_role() {
         let bootstrap = StageFacts { bootstrap: true, ..MASTER };
         assert!(stages_of(bootstrap).contains(&HostStage::WaitingForBootkube));
         assert_eq!(stages_of(bootstrap), stages_of(StageFacts { role: HostRole::Bootstrap, ..MASTER }));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn joining_host_ends_with_its_reboot() {
+    fn last_stage_of_a_joining_host_is_its_reboot() {
         let worker = StageFacts { role: HostRole::Worker, ..MASTER };
         assert_eq!(stages_of(worker).last(), Some(&HostStage::Done));
         let joining = StageFacts { kind: HostKind::Joining, ..worker };

@@ -1,4 +1,4 @@
-//! The rules that follow from the status of a host.
+//! Properties of a host that depend only on its status.
 
 use assisted::event::Severity;
 use assisted::host::HostStatus;
@@ -8,7 +8,7 @@ pub const MEDIA_DISCONNECTED: &str = "Unable to read from the discovery media. I
     or poor network conditions prevented it from being read. Try using the minimal ISO option and be sure to keep the \
     media connected until the installation is completed";
 
-/// Returns the severity of the event for a change to a status.
+/// Returns the severity of the event that reports a change to this status.
 pub fn severity(status: HostStatus) -> Severity {
     match status {
         HostStatus::Disconnected | HostStatus::InstallingPendingUserAction | HostStatus::Insufficient => {
@@ -19,13 +19,13 @@ pub fn severity(status: HostStatus) -> Severity {
     }
 }
 
-/// Returns `true` if a host is not bound to a cluster, and its status follows from check-ins and reports.
+/// Returns `true` if the host is not bound to a cluster, and check-ins and reports decide its status.
 pub fn is_in_pool(status: HostStatus) -> bool {
     use HostStatus::{DisconnectedUnbound, DiscoveringUnbound, InsufficientUnbound, KnownUnbound};
     matches!(status, DiscoveringUnbound | InsufficientUnbound | KnownUnbound | DisconnectedUnbound)
 }
 
-/// Returns `true` if a host does not belong to a cluster any more, or never did.
+/// Returns `true` if the host is not bound to a cluster. This includes hosts that are being unbound or reclaimed.
 pub fn is_unbound(status: HostStatus) -> bool {
     use HostStatus::{
         DisabledUnbound, Reclaiming, ReclaimingRebooting, Unbinding, UnbindingPendingUserAction,
@@ -37,13 +37,13 @@ pub fn is_unbound(status: HostStatus) -> bool {
         )
 }
 
-/// Returns `true` if a host is bound to a cluster, and its installation has not started.
+/// Returns `true` if the host is bound to a cluster and its installation has not started.
 pub fn is_before_installation(status: HostStatus) -> bool {
     use HostStatus::{Disconnected, Discovering, Insufficient, Known, PendingForInput};
     matches!(status, Discovering | Insufficient | Known | PendingForInput | Disconnected)
 }
 
-/// Returns `true` if users can change the role, name and disks of a host.
+/// Returns `true` if users can change the role, the name and the disks of the host.
 pub fn allows_changes(status: HostStatus) -> bool {
     is_in_pool(status) || is_before_installation(status) || status == HostStatus::Binding
 }

@@ -1,49 +1,49 @@
 //! The errors of hardware requirements.
 
-/// The reason why a table of hardware requirements is refused.
+/// The reason why a table of hardware requirements is invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidRequirements {
     /// The text is not a JSON list of entries.
     #[error("hardware requirements are not a valid JSON list")]
     Json(#[source] serde_json::Error),
-    /// An entry has no version.
+    /// An entry has no version, or an empty one.
     #[error("entry {index} of the hardware requirements has no \"version\"")]
     NoVersion {
-        /// Position in the list, from 0.
+        /// Position of the entry in the list, from 0.
         index: usize,
     },
-    /// The way in which an entry matches versions is unknown.
+    /// An entry has an unknown `match_type`.
     #[error(
         "match_type {match_type:?} of version {version:?} is invalid (expected \"exact\" or \"min_version\")"
     )]
     MatchType {
         /// Version of the entry.
         version: String,
-        /// The value.
+        /// The invalid `match_type`.
         match_type: String,
     },
-    /// Two entries match the same version in the same way.
+    /// Two entries have the same version and the same `match_type`.
     #[error("version {version:?} has two entries with the same match_type")]
     Duplicate {
         /// Version of the second entry.
         version: String,
     },
-    /// The lowest version of an entry is not a version.
+    /// An entry with `match_type` `min_version` has a version that does not parse.
     #[error("{version:?} cannot be a lowest version (expected a version such as 4.22)")]
     MinVersion {
-        /// The text.
+        /// The version that does not parse.
         version: String,
     },
-    /// The table has no default entry, so that it would have no requirements for other versions.
+    /// The table has no `default` entry, so some versions would have no requirements.
     #[error("hardware requirements need an entry for version \"default\"")]
     NoDefault,
-    /// An entry has no requirements for a role, and neither has the default entry.
+    /// A role is missing in an entry and in the `default` entry.
     #[error("version {version:?} has no requirements for role {role}")]
     NoRole {
         /// Version of the entry.
         version: String,
-        /// Role.
+        /// Name of the role.
         role: &'static str,
     },
     /// A requirement is missing or too low.
@@ -51,13 +51,13 @@ pub enum InvalidRequirements {
     TooLow {
         /// Version of the entry.
         version: String,
-        /// Role.
+        /// Name of the role.
         role: &'static str,
-        /// Key of the requirement.
+        /// JSON key of the requirement.
         field: &'static str,
-        /// Lowest valid value.
+        /// Minimum valid value.
         minimum: i64,
-        /// The value. 0 if it is missing.
+        /// The invalid value. 0 if the key is missing.
         value: i64,
     },
 }

@@ -1,8 +1,9 @@
-//! Hardware requirements: CPU cores, memory, disk size and network quality that a host needs for its role.
+//! Hardware requirements: the CPU cores, memory, disk size and network quality that a host needs for its role.
 //!
-//! [`HardwareRequirements`] is a table with an entry for some OpenShift versions. The built-in one has the figures of
-//! the Assisted Installer; a service may replace it. A host needs the requirements of its role in the entry for the
-//! version of its cluster. A host without a cluster needs the requirements of the role with the smallest disk.
+//! [`HardwareRequirements`] is a table with entries for OpenShift versions. The built-in table has the values of the
+//! Assisted Installer, and a service may replace it. The version of the cluster selects the entry, and the role of the
+//! host selects the requirements in it. A host without a cluster needs the requirements of the role with the smallest
+//! disk.
 
 mod error;
 mod parse;
@@ -20,13 +21,13 @@ use self::parse::Entries;
 use crate::summary::InventorySummary;
 use crate::view::{ClusterSettings, HostView};
 
-/// Products that are edge workers unless the service has other settings.
+/// Product names of edge workers, unless the service configures others.
 const EDGE_WORKER_PRODUCTS: &str = "BlueField SoC";
 
 /// CPU architecture of edge workers.
 const EDGE_WORKER_ARCHITECTURE: &str = "aarch64";
 
-/// The requirements of all OpenShift versions.
+/// A table of hardware requirements for all OpenShift versions.
 ///
 /// # Examples
 ///
@@ -40,11 +41,11 @@ const EDGE_WORKER_ARCHITECTURE: &str = "aarch64";
 #[derive(Clone, Debug, PartialEq)]
 pub struct HardwareRequirements {
     entries: Entries,
-    /// Names of products in lower case and without spaces.
+    /// Product names in lower case, without spaces.
     edge_worker_products: Vec<Box<str>>,
 }
 
-/// The table that the Assisted Installer is shipped with.
+/// Returns the built-in table, with the values of the Assisted Installer.
 impl Default for HardwareRequirements {
     fn default() -> Self {
         let master = HostRequirements {
@@ -87,8 +88,8 @@ impl HardwareRequirements {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not such a list, if it has no entry for version `default`, if two entries are for
-    /// the same version, or if a requirement is missing or too low.
+    /// Returns an error if the text is not such a list, if it has no entry for version `default`, if two entries have
+    /// the same version and `match_type`, or if a requirement is missing or too low.
     ///
     /// # Examples
     ///
@@ -109,27 +110,28 @@ impl HardwareRequirements {
         Ok(Self { entries, edge_worker_products: product_names(EDGE_WORKER_PRODUCTS) })
     }
 
-    /// Replaces the names of the products that are edge workers. `names` are separated by commas.
+    /// Replaces the list of products that count as edge workers. `names` is a comma-separated list.
     #[must_use]
     pub fn with_edge_worker_products(self, names: &str) -> Self {
         Self { edge_worker_products: product_names(names), ..self }
     }
 
-    /// Returns the requirements of an OpenShift version: the entry for exactly this version, or else the entry with the
-    /// highest `min_version` that is not above it, or else the default entry. An empty text means an unknown version.
+    /// Returns the requirements for an OpenShift version. An entry for exactly this version takes precedence, then the
+    /// entry with the highest `min_version` that is not above it, then the default entry. An empty text means an
+    /// unknown version.
     #[must_use]
     pub fn for_version(&self, version: &str) -> &RoleRequirements {
         self.entries.find(version)
     }
 
-    /// Returns the requirements of a cluster's OpenShift version.
+    /// Returns the requirements for the OpenShift version of a cluster.
     #[must_use]
     pub fn for_cluster(&self, cluster: &ClusterSettings) -> &RoleRequirements {
         let version = cluster.version.as_ref().map_or_else(String::new, Version::to_string);
         self.for_version(&version)
     }
 
-    /// Returns the requirements of OpenShift for a host in the role that it will have.
+    /// Returns the requirements that OpenShift has for a host, by its effective role.
     #[must_use]
     pub fn for_host(&self, cluster: &ClusterSettings, host: &HostView) -> HostRequirements {
         let roles = self.for_cluster(cluster);
@@ -144,15 +146,15 @@ impl HardwareRequirements {
         }
     }
 
-    /// Returns the requirements of OpenShift and of the cluster's operators for a host in the role that it will have.
-    /// The service offers no operators yet, so this is [`HardwareRequirements::for_host`].
+    /// Returns the requirements that OpenShift and the cluster's operators have for a host, by its effective role. The
+    /// service offers no operators yet, so the result equals [`HardwareRequirements::for_host`].
     #[must_use]
     pub fn total_for_host(&self, cluster: &ClusterSettings, host: &HostView) -> HostRequirements {
         self.for_host(cluster, host)
     }
 
-    /// Returns the requirements for a host without a cluster, whose infra-env has the given OpenShift version: those of
-    /// the role that needs the smallest disk.
+    /// Returns the requirements for a host without a cluster. They are the requirements of the role with the smallest
+    /// disk. `version` is the OpenShift version of the host's infra-env.
     #[must_use]
     pub fn for_unbound_host(&self, version: &str) -> HostRequirements {
         let RoleRequirements { worker, master, arbiter, .. } = *self.for_version(version);
@@ -172,7 +174,8 @@ impl HardwareRequirements {
     }
 }
 
-/// Splits the names of products at commas. An empty name would match machines that report no product.
+/// Splits a comma-separated list of product names. Empty names are dropped: they would match machines without a product
+/// name.
 fn product_names(names: &str) -> Vec<Box<str>> {
     let names = names.split(',').map(normalized_product);
     names.filter(|name| !name.is_empty()).map(String::into_boxed_str).collect()

@@ -1,7 +1,7 @@
-//! Reads a table of hardware requirements from JSON.
+//! Parses a table of hardware requirements from JSON.
 //!
-//! An entry may omit roles and fields, which it takes from the entry for version `default`. There, an arbiter and an edge
-//! worker may be omitted: they have the requirements of a worker.
+//! An entry may omit roles and fields. The values of the `default` entry then apply. The `default` entry may omit the
+//! arbiter and the edge worker, which then have the requirements of a worker.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use serde::Deserialize;
 use super::error::InvalidRequirements;
 use super::roles::{HostRequirements, RoleRequirements};
 
-/// Version of the entry that applies if no other entry does.
+/// Version text of the entry that applies if no other entry matches.
 const DEFAULT_VERSION: &str = "default";
 
-/// The entries of a table, each with all roles.
+/// The entries of a table, each with the requirements of all roles.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entries {
-    /// Entries for one version, by the text of the version.
+    /// Entries for exactly one version, by the text of the version.
     pub(super) exact: BTreeMap<String, RoleRequirements>,
-    /// Entries for all versions from a lowest one.
+    /// Entries for a version and all later versions, by the parsed version.
     pub(super) min_version: BTreeMap<Version, RoleRequirements>,
     pub(super) default: RoleRequirements,
 }
 
-/// An entry of the list. Unknown keys are ignored, because other versions of the service have others.
+/// An entry of the JSON list. Unknown keys are ignored, because other versions of the service may add keys.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Entry {
@@ -38,7 +38,7 @@ struct Entry {
     edge_worker: Option<RoleEntry>,
 }
 
-/// The requirements of a role in an entry.
+/// The requirements of one role in an entry.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 struct RoleEntry {
@@ -50,7 +50,7 @@ struct RoleEntry {
     packet_loss_percentage: Option<f64>,
 }
 
-/// The entries of the list as written, by the way in which they match versions.
+/// The entries of the JSON list, sorted by `match_type` and not yet completed.
 #[derive(Default)]
 struct SortedEntries {
     exact: BTreeMap<String, Entry>,
@@ -58,7 +58,7 @@ struct SortedEntries {
 }
 
 impl Entries {
-    /// Parses the table.
+    /// Parses and validates the JSON list.
     pub(super) fn parse(json: &str) -> Result<Self, InvalidRequirements> {
         let entries: Vec<Entry> = serde_json::from_str(json).map_err(InvalidRequirements::Json)?;
         let mut sorted = SortedEntries::default();
@@ -79,7 +79,7 @@ impl Entries {
         Ok(Self { exact, min_version, default })
     }
 
-    /// Returns the entry that applies to a version.
+    /// Returns the entry for a version.
     pub(super) fn find(&self, version: &str) -> &RoleRequirements {
         let from_minimum = || {
             let base = base_version(version)?;
@@ -110,7 +110,7 @@ impl SortedEntries {
 }
 
 impl Entry {
-    /// Takes what the entry omits from the default entry, and checks the result.
+    /// Completes an entry with the values of the default entry, and validates the result.
     fn resolve(
         &self,
         version: &str,
@@ -139,8 +139,8 @@ impl Entry {
     }
 }
 
-/// Returns `None` if the role is in neither entry. A requirement that is in neither is 0, which [`check`] refuses for
-/// all but the disk speed.
+/// Returns `None` if neither entry has the role. A requirement that is missing in both becomes 0, which [`check`]
+/// refuses for all requirements except the disk speed.
 fn resolve_role(entry: Option<RoleEntry>, default: Option<HostRequirements>) -> Option<HostRequirements> {
     let Some(entry) = entry else { return default };
     let number = |value: Option<i64>, default: Option<i64>| value.or(default).unwrap_or(0);
@@ -178,7 +178,7 @@ fn check(
     }
 }
 
-/// Parses a version without its pre-release, so that `4.22.0-rc.1` counts as 4.22.
+/// Parses a version and drops its pre-release, so that `4.22.0-rc.1` counts as 4.22.
 fn base_version(version: &str) -> Option<Version> {
     Version::parse(version.split('-').next()?)
 }

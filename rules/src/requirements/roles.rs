@@ -1,28 +1,28 @@
-//! The requirements of each role.
+//! The types of requirements, for one role and for all roles.
 
 use crate::view::ClusterSettings;
 
-/// The requirements that a host has to meet.
+/// The requirements for a host with one role.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HostRequirements {
     /// Minimum number of CPU cores.
     pub cpu_cores: i64,
     /// Minimum memory in MiB.
     pub ram_mib: i64,
-    /// Minimum size of the installation disk in GB, which is 10^9 bytes.
+    /// Minimum size of the installation disk in GB (10^9 bytes).
     pub disk_size_gb: i64,
-    /// Maximum time that a write to the installation disk may take, in milliseconds. 0: no limit.
+    /// Maximum duration of a write to the installation disk, in milliseconds. 0 means no limit.
     pub disk_speed_ms: i64,
-    /// Maximum round-trip time to the other hosts, in milliseconds.
+    /// Maximum round-trip time to the other hosts, in milliseconds. `None` means no limit.
     pub network_latency_ms: Option<f64>,
-    /// Maximum share of packets that are lost on the way to the other hosts, in percent.
+    /// Maximum packet loss on the way to the other hosts, in percent. `None` means no limit.
     pub packet_loss_percent: Option<f64>,
 }
 
-/// The requirements of an OpenShift version, by role.
+/// The requirements for one OpenShift version, by role.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoleRequirements {
-    /// Requirements for a control plane node of a cluster with several nodes.
+    /// Requirements for a control plane node of a multi-node cluster.
     pub master: HostRequirements,
     /// Requirements for an arbiter.
     pub arbiter: HostRequirements,
@@ -34,7 +34,7 @@ pub struct RoleRequirements {
     pub edge_worker: HostRequirements,
 }
 
-/// The requirements that a host has to meet to get any role.
+/// The minimum requirements for a host, before its role is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MinimumRequirements {
     /// Minimum number of CPU cores.
@@ -44,8 +44,8 @@ pub struct MinimumRequirements {
 }
 
 impl RoleRequirements {
-    /// Returns the requirements for the least demanding of control plane node and worker. `None`: the host has no
-    /// cluster.
+    /// Returns the lower of the requirements for a control plane node and for a worker. `cluster` is `None` for a host
+    /// without a cluster.
     #[must_use]
     pub fn minimum_of_any_role(&self, cluster: Option<&ClusterSettings>) -> MinimumRequirements {
         let master = match cluster {

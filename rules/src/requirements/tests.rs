@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::*;
 use crate::summary::{HostSummary, VendorSummary};
 
-/// The table with which the Assisted Installer is deployed.
+/// The table that the deployment files of the Assisted Installer contain.
 const SHIPPED: &str = r#"[
     {"version": "default",
      "master": {"cpu_cores": 4, "ram_mib": 16384, "disk_size_gb": 100, "installation_disk_speed_threshold_ms": 10,
@@ -46,12 +46,12 @@ fn machine(architecture: &str, product: &str) -> InventorySummary {
 }
 
 #[test]
-fn built_in_table_is_the_shipped_one() {
+fn built_in_table_equals_the_shipped_table() {
     assert_eq!(HardwareRequirements::parse(SHIPPED).unwrap(), HardwareRequirements::default());
 }
 
 #[test]
-fn version_is_looked_up_exactly_then_by_lowest_version_then_by_default() {
+fn exact_version_takes_precedence_over_min_version_and_default() {
     let json = SHIPPED.trim_end().trim_end_matches(']').to_owned()
         + r#", {"version": "4.9", "match_type": "min_version", "sno": {"cpu_cores": 9}},
               {"version": "4.20.0-rc.1", "match_type": "min_version", "sno": {"cpu_cores": 20}},
@@ -79,7 +79,7 @@ fn version_is_looked_up_exactly_then_by_lowest_version_then_by_default() {
 }
 
 #[test]
-fn requirements_are_those_of_the_effective_role() {
+fn requirements_depend_on_the_effective_role() {
     use HostRole::{Arbiter, AutoAssign, Master, Worker};
     let table = HardwareRequirements::default();
     let roles = table.for_version("4.18.52");
@@ -118,8 +118,8 @@ fn edge_worker_needs_architecture_product_and_role() {
         (&others, "aarch64", "BlueField SoC", Worker, 100),
     ] {
         let host = host(role, AutoAssign, Some(machine(architecture, product)));
-        let found = table.for_host(&cluster(3), &host);
-        assert_eq!(found.disk_size_gb, disk_size_gb, "{architecture} {product} {role:?}");
+        let requirements = table.for_host(&cluster(3), &host);
+        assert_eq!(requirements.disk_size_gb, disk_size_gb, "{architecture} {product} {role:?}");
     }
     let no_vendor = InventorySummary { architecture: "aarch64".into(), ..InventorySummary::default() };
     let host = host(Worker, Worker, Some(no_vendor));
@@ -143,7 +143,7 @@ fn unbound_host_needs_the_smallest_disk() {
 }
 
 #[test]
-fn unbound_host_has_the_figures_of_the_worker_if_disks_are_equal() {
+fn unbound_host_has_worker_requirements_if_disks_are_equal() {
     let json = SHIPPED.replace("\"disk_size_gb\": 50", "\"disk_size_gb\": 100");
     let table = HardwareRequirements::parse(&json).unwrap();
     let worker = table.for_version("4.18").worker;
@@ -151,7 +151,7 @@ fn unbound_host_has_the_figures_of_the_worker_if_disks_are_equal() {
 }
 
 #[test]
-fn minimum_of_any_role_is_the_lower_of_control_plane_node_and_worker() {
+fn minimum_of_any_role_is_the_lower_of_master_and_worker() {
     let minimum = |json: &str, cluster: Option<&ClusterSettings>| {
         let table = HardwareRequirements::parse(json).unwrap();
         let minimum = table.for_version("4.18.1").minimum_of_any_role(cluster);
@@ -167,7 +167,7 @@ fn minimum_of_any_role_is_the_lower_of_control_plane_node_and_worker() {
 }
 
 #[test]
-fn cluster_of_unknown_version_has_the_default_entry() {
+fn cluster_of_unknown_version_uses_the_default_entry() {
     let table = HardwareRequirements::default();
     let unknown = ClusterSettings { version: None, ..cluster(3) };
     assert_eq!(table.for_cluster(&unknown), table.for_version("4.18.1"));

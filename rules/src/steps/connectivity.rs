@@ -1,4 +1,4 @@
-//! The argument of `connectivity-check`: the other hosts of the cluster.
+//! The argument of the `connectivity-check` step: the other hosts of the cluster.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,24 +10,26 @@ use assisted::{HostId, List};
 use crate::summary::NicSummary;
 use crate::view::HostView;
 
-/// The hosts of a cluster whose connectivity can be checked, as JSON, ordered by id.
+/// The JSON list of a cluster's hosts whose connectivity can be checked, ordered by host id.
 ///
-/// All hosts of a cluster receive the same list, each without its own entry. A caller makes the list once per change of
-/// the cluster, and [`argument_for`](Self::argument_for) copies it without the entry. The list of 500 hosts that have
-/// one interface with an IPv4 address is about 67 KB. If each of them receives it once a minute, that is 0.6 MB per
-/// second; [`ConnectivityThrottle`](super::ConnectivityThrottle) reduces it to 0.2 MB.
+/// All hosts of a cluster receive the same list, without their own entry. The caller creates the list once per change
+/// of the cluster, and [`argument_for`](Self::argument_for) copies it without one entry. For 500 hosts with one
+/// interface and one IPv4 address each, the list is about 67 KB. If each host receives it once a minute, the service
+/// sends 0.6 MB per second. [`ConnectivityThrottle`](super::ConnectivityThrottle) reduces this rate to 0.2 MB per
+/// second.
 ///
-/// A host is in the list if its status is neither `discovering` nor `disconnected` and one of its interfaces has an
-/// address. The Assisted Installer omits the step for all hosts of a cluster if one host has no interface.
+/// The list contains a host if its status is neither `discovering` nor `disconnected`, and one of its interfaces has an
+/// address. The Assisted Installer differs: if one host has no interface, it omits the step for all hosts of the
+/// cluster.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ConnectivityTargets {
-    /// Entries, each followed by a comma.
+    /// JSON objects of the hosts, each followed by a comma.
     json: String,
-    /// Each entry's host and its end in `json`, in order.
+    /// The host id of each entry, and the end of the entry in `json`. Sorted by id.
     ends: Vec<(HostId, usize)>,
 }
 
-/// Shows only the size. The list may have thousands of addresses.
+/// Prints only the size, because the list may contain thousands of addresses.
 impl fmt::Debug for ConnectivityTargets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConnectivityTargets")
@@ -38,11 +40,11 @@ impl fmt::Debug for ConnectivityTargets {
 }
 
 impl ConnectivityTargets {
-    /// Makes the list from the hosts of a cluster.
+    /// Creates the list from the hosts of a cluster.
     ///
     /// # Errors
     ///
-    /// Returns an error if an entry cannot be written as JSON.
+    /// Returns an error if an entry cannot be serialized as JSON.
     pub fn new(hosts: &[Arc<HostView>]) -> Result<Self, serde_json::Error> {
         let mut hosts: Vec<_> = hosts.iter().filter(|host| can_be_checked(host)).collect();
         hosts.sort_by_key(|host| host.id);
@@ -56,7 +58,8 @@ impl ConnectivityTargets {
         Ok(targets)
     }
 
-    /// Returns the argument for a host: the list without the host's own entry. `None` if no other host can be checked.
+    /// Returns the argument for a host: the list without the entry of this host. `None` if no other host can be
+    /// checked.
     #[must_use]
     pub fn argument_for(&self, host: HostId) -> Option<String> {
         let end_of = |entries: usize| match entries.checked_sub(1) {
@@ -77,7 +80,7 @@ impl ConnectivityTargets {
         Some(argument)
     }
 
-    /// Returns the size of the list in bytes.
+    /// Returns the size of the JSON list in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.json.len()
@@ -95,8 +98,8 @@ fn can_be_checked(host: &HostView) -> bool {
         && host.nics().iter().any(|nic| !nic.addresses.is_empty())
 }
 
-/// Returns the entry of a host. It includes interfaces without addresses: an agent accepts answers from their MAC
-/// addresses.
+/// Returns the entry of a host. Interfaces without addresses are included, because the checking agent accepts replies
+/// from their MAC addresses.
 fn entry(host: &HostView) -> ConnectivityCheckHost {
     ConnectivityCheckHost { host_id: host.id, nics: host.nics().iter().map(nic).collect() }
 }

@@ -1,4 +1,4 @@
-//! The arguments of `dhcp-lease-allocate`: an interface, and a MAC address for each virtual IP address.
+//! The arguments of the `dhcp-lease-allocate` step: a network interface, and a MAC address for each virtual IP address.
 
 use assisted::ClusterId;
 use assisted::request::{DhcpRequest, StepRequest};
@@ -6,7 +6,7 @@ use assisted::request::{DhcpRequest, StepRequest};
 use super::input::StepError;
 use crate::view::{ClusterSettings, HostView};
 
-/// Returns the arguments. `None`: DHCP is off, the machine network is unknown or the host has sent no inventory report.
+/// Returns `None` if VIP DHCP allocation is off, the machine network is unknown, or the host has no inventory report.
 pub(super) fn request(host: &HostView, cluster: &ClusterSettings) -> Result<Option<StepRequest>, StepError> {
     let Some(network) = cluster.machine_networks.first() else { return Ok(None) };
     if !cluster.vip_dhcp_allocation || host.summary.inventory.is_none() {
@@ -22,13 +22,13 @@ pub(super) fn request(host: &HostView, cluster: &ClusterSettings) -> Result<Opti
     })))
 }
 
-/// Returns the MAC address for which a DHCP server leases the virtual IP address of a cluster's API.
+/// Returns the MAC address with which the agent requests a DHCP lease for the cluster's API virtual IP address.
 #[must_use]
 pub fn api_vip_mac(cluster: ClusterId) -> String {
     mac_of_key(&format!("{cluster}-api"))
 }
 
-/// Returns the MAC address for which a DHCP server leases the virtual IP address of a cluster's ingress.
+/// Returns the MAC address with which the agent requests a DHCP lease for the cluster's ingress virtual IP address.
 #[must_use]
 pub fn ingress_vip_mac(cluster: ClusterId) -> String {
     mac_of_key(&format!("{cluster}-ingress"))
@@ -39,7 +39,7 @@ fn mac_of_key(key: &str) -> String {
     format!("00:1a:4a:{a:02x}:{b:02x}:{c:02x}")
 }
 
-/// Returns one byte of a Pearson hash. The first byte of the key and the index choose the initial state.
+/// Returns byte number `index` of a Pearson hash. The index is added to the first byte of the key.
 #[expect(clippy::indexing_slicing, reason = "the table has an entry for every byte")]
 fn pearson_hash(key: &[u8], index: u8) -> u8 {
     let permute = |byte: u8| PERMUTATION[usize::from(byte)];
@@ -47,7 +47,7 @@ fn pearson_hash(key: &[u8], index: u8) -> u8 {
     key.iter().fold(permute(first.wrapping_add(index)), |hash, byte| permute(hash ^ byte))
 }
 
-/// The permutation of the Pearson hash in RFC 3074.
+/// The permutation table of the Pearson hash, from RFC 3074.
 #[rustfmt::skip]
 const PERMUTATION: [u8; 256] = [
     251, 175, 119, 215,  81,  14,  79, 191, 103,  49, 181, 143, 186, 157,   0, 232,
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn permutation_has_each_byte_once() {
+    fn permutation_contains_each_byte_once() {
         let mut sorted = PERMUTATION;
         sorted.sort_unstable();
         assert!(sorted.iter().enumerate().all(|(index, byte)| usize::from(*byte) == index));

@@ -1,4 +1,4 @@
-//! The arguments of `domain-resolution`: the names that the cluster needs, and names that must not exist.
+//! The arguments of the `domain-resolution` step: domain names that the cluster needs, and names that must not resolve.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,6 @@ use assisted::request::{DomainName, DomainRequest};
 use super::input::StepError;
 use crate::view::ClusterSettings;
 
-/// Returns the names to resolve.
 pub(super) fn request(cluster: &ClusterSettings) -> Result<DomainRequest, StepError> {
     if cluster.name.is_empty() {
         return Err(StepError::NoClusterName);
@@ -21,11 +20,12 @@ pub(super) fn request(cluster: &ClusterSettings) -> Result<DomainRequest, StepEr
         format!("api.{domain}"),
         format!("api-int.{domain}"),
         format!("console-openshift-console.apps.{domain}"),
-        // These resolve only with a wildcard record. Without the final dot, search domains are tried too.
+        // This name resolves only if a wildcard record exists. Without the final dot, resolvers also try search
+        // domains.
         format!("validateNoWildcardDNS.{domain}."),
         format!("validateNoWildcardDNS.{domain}"),
     ];
-    // Hosts that join an existing cluster do not download a release.
+    // Hosts that join an existing cluster do not download a release image.
     if cluster.kind != ClusterKind::AddHostsCluster {
         let registry = release_image_host(&cluster.release_image)
             .ok_or_else(|| StepError::ReleaseImage(cluster.release_image.to_string()))?;
@@ -36,8 +36,8 @@ pub(super) fn request(cluster: &ClusterSettings) -> Result<DomainRequest, StepEr
     Ok(DomainRequest { domains: names.into_iter().map(|domain_name| DomainName { domain_name }).collect() })
 }
 
-/// Returns the host name or address of the registry in a pull spec, without the port. `None` if the pull spec does not
-/// contain one.
+/// Returns the host name or address of the registry in a pull spec, without the port. `None` if the pull spec contains
+/// no registry.
 ///
 /// # Examples
 ///

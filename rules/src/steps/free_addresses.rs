@@ -1,4 +1,4 @@
-//! The arguments of `free-network-addresses`: the networks to search for unused addresses.
+//! The arguments of the `free-network-addresses` step: the networks in which the agent looks for unused addresses.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,11 @@ use ignition::Cidr;
 use super::input::StepSettings;
 use crate::view::HostView;
 
-/// Minimum prefix length of a network to search. An agent probes every address.
+/// Minimum prefix length of a searched network. The agent probes every address of the network.
 const MIN_PREFIX: u32 = 22;
 
-/// Returns the IPv4 networks of a host that are small enough, in ascending order. `None`: it has no such networks.
+/// Returns the IPv4 networks of the host that are small enough, in ascending order. `None` if the host has no such
+/// network.
 pub(super) fn request(host: &HostView, settings: &StepSettings) -> Option<StepRequest> {
     if !settings.finds_free_addresses {
         return None;

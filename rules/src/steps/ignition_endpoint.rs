@@ -1,4 +1,5 @@
-//! The arguments of `api-vip-connectivity-check`: the Ignition config of the cluster that the host joins.
+//! The arguments of the `api-vip-connectivity-check` step: the URL of the Ignition config of the cluster that the host
+//! joins.
 
 use std::net::Ipv6Addr;
 
@@ -9,15 +10,15 @@ use assisted::request::ApiVipRequest;
 use super::input::StepError;
 use crate::view::{ClusterSettings, HostView};
 
-/// Port of the machine config server for requests without TLS.
+/// Port of the machine config server for HTTP.
 const HTTP_PORT: u16 = 22624;
 
-/// Port of the machine config server.
+/// Port of the machine config server for HTTPS.
 const HTTPS_PORT: u16 = 22623;
 
-/// Returns the URL of the host's Ignition config, and what the agent needs to download it.
+/// Returns the URL of the host's Ignition config, and the header fields and CA certificate for its download.
 ///
-/// The CA certificate is the cluster's, or else the certificate in the user's override of the host's Ignition config.
+/// The CA certificate comes from the cluster. If the cluster has none, it comes from the Ignition override of the host.
 pub(super) fn request(host: &HostView, cluster: &ClusterSettings) -> Result<ApiVipRequest, StepError> {
     let own = cluster.ignition_endpoint.ca_certificate.as_deref();
     let certificate =
@@ -46,7 +47,7 @@ pub(super) fn request(host: &HostView, cluster: &ClusterSettings) -> Result<ApiV
     })
 }
 
-/// Returns the host's machine config pool: the chosen one, or else the pool of its role.
+/// Returns the machine config pool of the host: the pool that the user selected, or else the pool for the host's role.
 fn pool(host: &HostView) -> &str {
     match host.effective_role() {
         _ if !host.machine_config_pool.is_empty() => &host.machine_config_pool,
@@ -55,7 +56,7 @@ fn pool(host: &HostView) -> &str {
     }
 }
 
-/// Returns the URL of a pool below the URL of an endpoint, without empty path segments. `None` if the endpoint is not a
+/// Appends the pool to the URL of an endpoint, and removes empty path segments. Returns `None` if the endpoint is not a
 /// URL with a host.
 fn custom_url(endpoint: &str, pool: &str) -> Option<String> {
     let (scheme, rest) = endpoint.split_once("://")?;
@@ -69,9 +70,9 @@ fn custom_url(endpoint: &str, pool: &str) -> Option<String> {
     Some(format!("{scheme}://{authority}/{}{query}", path.join("/")))
 }
 
-/// Returns the URL of a pool at the cluster's machine config server.
+/// Returns the URL of a pool on the cluster's machine config server.
 ///
-/// The server's certificate is valid for the internal name of the API only.
+/// The server's certificate is valid only for the internal name of the API.
 fn machine_config_server_url(
     cluster: &ClusterSettings,
     pool: &str,

@@ -1,4 +1,4 @@
-//! What the steps of an agent depend on.
+//! The input for choosing the steps of an agent.
 
 use std::collections::BTreeSet;
 
@@ -8,39 +8,39 @@ use assisted::step::StepType;
 use super::connectivity::ConnectivityTargets;
 use crate::view::{ClusterView, HostView};
 
-/// The facts that decide the steps of an agent.
+/// The facts that decide the steps of one agent.
 #[derive(Clone, Copy, Debug)]
 pub struct StepInput<'a> {
-    /// The host.
+    /// The host on which the agent runs.
     pub host: &'a HostView,
-    /// Its cluster. `None`: the host is not bound to a cluster.
+    /// The cluster of the host, or `None` if the host is not bound to a cluster.
     pub cluster: Option<&'a ClusterView>,
-    /// Time servers of its infra-env, separated by commas, for a host without a cluster.
+    /// Comma-separated time servers of the infra-env. Used only if the host has no cluster.
     pub pool_ntp_sources: &'a str,
-    /// The hosts whose connectivity it checks. `None`: it has no cluster, or it must wait for its turn.
+    /// The hosts whose connectivity the agent checks. `None` without a cluster, or if the host must wait for its turn.
     pub targets: Option<&'a ConnectivityTargets>,
-    /// Settings of the service.
+    /// Settings of the service that affect the steps.
     pub settings: &'a StepSettings,
 }
 
-/// Settings of the service that decide steps.
+/// Settings of the service that affect the steps of all agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepSettings {
     /// Container image of the agent.
     pub agent_image: String,
     /// Whether agents with another container image are upgraded.
     pub upgrade_agents: bool,
-    /// Types of steps that agents never receive.
+    /// Types of steps that the operator has disabled.
     pub disabled_steps: BTreeSet<StepType>,
-    /// Maximum size of an inventory report in bytes. `None`: no limit.
+    /// Maximum size of an inventory report in bytes. `None` means no limit.
     pub inventory_max_size: Option<u64>,
-    /// Minimum size of a disk in an inventory report, in bytes. `None`: no limit.
+    /// Minimum size in bytes of a disk listed in an inventory report. `None` means no limit.
     pub disk_min_size: Option<u64>,
-    /// Whether agents look for unused addresses. `false` with the Kubernetes API.
+    /// Whether agents search for unused addresses. `false` with the Kubernetes API.
     pub finds_free_addresses: bool,
 }
 
-/// The reason why a step has no arguments although the status of the host requires it.
+/// The reason why a step has no arguments, although the status of the host requires the step.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StepError {
     #[error("not available yet")]

@@ -1,11 +1,11 @@
-//! The arguments of `inventory`.
+//! The arguments of the `inventory` step: limits for the report.
 
 use assisted::request::InventoryRequest;
 
 use super::input::StepSettings;
 use crate::view::HostView;
 
-/// Returns the arguments. A limit of 0 has no effect.
+/// A limit of 0 has no effect.
 pub(super) fn request(host: &HostView, settings: &StepSettings) -> InventoryRequest {
     let limit = |bytes: Option<u64>| bytes.filter(|bytes| *bytes > 0);
     InventoryRequest {

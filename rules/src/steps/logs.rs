@@ -1,4 +1,4 @@
-//! The arguments of `logs-gather`.
+//! The arguments of the `logs-gather` step.
 
 use assisted::List;
 use assisted::host::HostRole;
@@ -7,7 +7,7 @@ use assisted::request::{LogsRequest, StepRequest};
 use super::input::StepError;
 use crate::view::{ClusterSettings, ClusterView, HostView};
 
-/// Returns the arguments. `None`: the logs of the host are complete.
+/// Returns `None` if the logs of the host are already complete.
 pub(super) fn request(host: &HostView, view: &ClusterView) -> Result<Option<StepRequest>, StepError> {
     if host.has_logs {
         return Ok(None);
@@ -22,8 +22,9 @@ pub(super) fn request(host: &HostView, view: &ClusterView) -> Result<Option<Step
     })))
 }
 
-/// Returns the addresses of the control plane nodes other than the bootstrap host: each node's address in the first
-/// machine network, or all addresses if the user manages the networking. Never filled if there are no such nodes.
+/// Returns the addresses of all control plane nodes except the bootstrap host. The list contains each node's address in
+/// the first machine network, or all addresses if the user manages the networking. Without such nodes, the list is
+/// `null` in JSON.
 fn control_plane_addresses(view: &ClusterView) -> Result<List<String>, StepError> {
     let others =
         || view.hosts.iter().filter(|host| !host.bootstrap && host.effective_role() != HostRole::Worker);

@@ -1,16 +1,17 @@
 //! The steps that an agent receives when it checks in.
 //!
-//! The status of a host decides its steps, the time until its next check-in and the action of the agent after the
-//! steps. There is a table for hosts of a cluster to be installed (day 1), a table for hosts that join an existing
-//! cluster (day 2), and a table for hosts without a cluster (pool). A generator for each type of step makes the
-//! arguments. It may not apply to the host, for example because the cluster has no virtual IP addresses; then the step
-//! is left out. If it fails, the step is left out too and [`PlannedSteps::skipped`] has the reason: the agent still
-//! receives all other steps.
+//! The status of a host decides its steps, the time until the next check-in, and what the agent does after the steps.
+//! There are three tables: for hosts of a cluster to be installed (day 1), for hosts that join an existing cluster (day
+//! 2), and for hosts without a cluster (pool).
 //!
-//! Arguments are the same bytes as those of the Assisted Installer, with these differences:
+//! Each type of step has a generator for its arguments. A step is omitted if it does not apply to the host, for example
+//! if the cluster has no virtual IP addresses. It is also omitted if its generator fails: [`PlannedSteps::skipped`]
+//! then contains the reason, and the agent still receives all other steps.
+//!
+//! The arguments have the same bytes as in the Assisted Installer, with these differences:
 //!
 //! * [`ConnectivityTargets`] orders hosts by id and skips hosts without addresses.
-//! * Networks and additional headers are in a fixed order. The Assisted Installer's order changes between calls.
+//! * Networks and additional headers have a fixed order. In the Assisted Installer, their order changes between calls.
 //! * The port of a registry is never part of a name to resolve.
 //! * `<`, `>` and `&` in JSON strings are not escaped.
 
@@ -42,19 +43,19 @@ use self::input::StepError;
 use self::table::{Row, Table};
 use crate::view::{ClusterView, HostView};
 
-/// Directory where the agent's container has the file system of the host.
+/// The directory in which the agent's container mounts the file system of the host.
 const HOST_FS_MOUNT_DIR: &str = "/host";
 
-/// The steps for an agent.
+/// The response to a check-in, and the steps that could not be included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlannedSteps {
     /// The response to the agent.
     pub steps: Steps,
-    /// Types of steps that the status requires and whose generator failed, each with the reason, for the log.
+    /// Types of steps whose generator failed, each with the reason. Used for the log.
     pub skipped: Vec<(StepType, String)>,
 }
 
-/// Returns the steps for the agent of a host. `step_id` makes the id of each step.
+/// Returns the steps for the agent of a host. `step_id` creates a unique id for each step.
 #[must_use]
 pub fn steps(input: &StepInput<'_>, step_id: &mut dyn FnMut(StepType) -> String) -> PlannedSteps {
     let row = if must_upgrade(input.host, input.settings) {
@@ -107,17 +108,17 @@ fn allows_upgrade(status: HostStatus) -> bool {
     )
 }
 
-/// Returns the arguments of a step. `None`: the step does not apply to the host.
+/// Returns the arguments of a step, or `None` if the step does not apply to the host.
 fn arguments(step_type: StepType, input: &StepInput<'_>) -> Result<Option<Vec<String>>, StepError> {
     if step_type == StepType::ConnectivityCheck {
-        // Other arguments are typed. This one is cut out of text that all hosts of the cluster share.
+        // The other arguments are typed. This argument is a slice of a text that all hosts of the cluster share.
         let argument = input.targets.and_then(|targets| targets.argument_for(input.host.id));
         return Ok(argument.map(|argument| vec![argument]));
     }
     Ok(request(step_type, input)?.map(|request| request.to_args()).transpose()?)
 }
 
-/// Returns the typed arguments of a step. `None`: the step does not apply to the host.
+/// Returns the typed arguments of a step, or `None` if the step does not apply to the host.
 fn request(step_type: StepType, input: &StepInput<'_>) -> Result<Option<StepRequest>, StepError> {
     let StepInput { host, settings, .. } = *input;
     let cluster = || -> Result<&ClusterView, StepError> { input.cluster.ok_or(StepError::NoCluster) };

@@ -1,11 +1,11 @@
-//! The arguments of `ntp-synchronizer`: the time servers.
+//! The arguments of the `ntp-synchronizer` step: the time servers.
 
 use assisted::request::NtpRequest;
 
 use super::input::StepInput;
 use crate::view::ClusterSettings;
 
-/// Returns the time servers of the host's cluster, or those of its infra-env if it has no cluster.
+/// Returns the time servers of the host's cluster. A host without a cluster uses the time servers of its infra-env.
 pub(super) fn request(input: &StepInput<'_>) -> NtpRequest {
     let ntp_source = match input.cluster {
         Some(cluster) => cluster_sources(&cluster.cluster),

@@ -1,24 +1,24 @@
-//! The steps of each status.
+//! The steps for each status of a host, from three tables.
 
 use assisted::host::HostStatus;
 use assisted::step::{PostStepAction, StepType};
 
 use super::input::StepInput;
 
-/// The tables of steps.
+/// The tables of steps, one for each kind of host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Table {
-    /// Hosts of a cluster to be installed.
+    /// For hosts of a cluster to be installed.
     Day1,
-    /// Hosts that join an existing cluster.
+    /// For hosts that join an existing cluster.
     Day2,
-    /// Hosts without a cluster.
+    /// For hosts without a cluster.
     Pool,
 }
 
 impl Table {
-    /// Returns the table of a host. A host that is bound to an existing cluster is in the table of day 1 until its
-    /// agent registers again, because its kind changes then.
+    /// Returns the table for a host. After a host is bound to an existing cluster, table `Day1` applies until its agent
+    /// registers again, because only then the kind of the host changes.
     pub(super) fn from_input(input: &StepInput<'_>) -> Self {
         match input.cluster {
             None => Self::Pool,
@@ -39,26 +39,26 @@ impl Table {
 /// The steps of one status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Row {
-    /// The steps, in order. A step whose generator does not apply to the host is left out.
+    /// The steps, in order. Steps that do not apply to the host are omitted later.
     pub(super) steps: &'static [StepType],
     /// Seconds until the next check-in.
     pub(super) seconds: u32,
-    /// Action of the agent after the steps.
+    /// What the agent does after the steps.
     pub(super) action: PostStepAction,
 }
 
 impl Row {
-    /// Returns a row after which the agent waits a minute.
+    /// Returns a row with a check-in interval of one minute.
     pub(super) const fn soon(steps: &'static [StepType]) -> Self {
         Self { steps, seconds: 60, action: PostStepAction::Continue }
     }
 
-    /// Returns a row after which the agent waits two minutes.
+    /// Returns a row with a check-in interval of two minutes.
     const fn later(steps: &'static [StepType]) -> Self {
         Self { steps, seconds: 120, action: PostStepAction::Continue }
     }
 
-    /// The agent exits immediately, and registers again.
+    /// The agent exits immediately, and then registers again.
     const EXIT: Self = Self { steps: &[], seconds: 0, action: PostStepAction::Exit };
 }
 
@@ -152,7 +152,7 @@ fn pool(status: HostStatus) -> Row {
         S::DisabledUnbound => Row::later(&[]),
         S::Unbinding | S::UnbindingPendingUserAction => Row::EXIT,
         S::Reclaiming => Row::soon(&[DownloadBootArtifacts]),
-        // The agent exits, because the host reboots.
+        // The agent exits because the host reboots.
         S::ReclaimingRebooting => Row { action: PostStepAction::Exit, ..Row::later(&[RebootForReclaim]) },
         _ => Row::soon(&[]),
     }
@@ -164,7 +164,8 @@ mod tests {
 
     use super::*;
 
-    /// Statuses, steps in short form, seconds and action. Any other status has no steps, 60 seconds and `continue`.
+    /// One line for each group of statuses: steps in short form, seconds and action. Any other status has no steps, 60
+    /// seconds and `continue`.
     const DAY_1: &str = "
         discovering | inventory | 60 | continue
         disconnected | inventory | 120 | continue
@@ -226,7 +227,7 @@ mod tests {
                     row.split('|').map(str::trim).collect::<Vec<_>>().try_into().unwrap();
                 let steps: Vec<_> = steps.split_whitespace().map(step).collect();
                 for status in statuses.split_whitespace() {
-                    assert!(HostStatus::ALL.iter().any(|known| known.as_str() == status), "{status}");
+                    assert!(HostStatus::ALL.iter().any(|valid| valid.as_str() == status), "{status}");
                     rows.insert(status, (steps.clone(), seconds.parse().unwrap(), action));
                 }
             }

@@ -1,4 +1,4 @@
-//! The arguments of `tang-connectivity-check`: the Tang servers that encrypt the disks of the host.
+//! The arguments of the `tang-connectivity-check` step: the Tang servers for the encryption of the host's disks.
 
 use assisted::cluster::DiskEncryptionMode;
 use assisted::request::{StepRequest, TangRequest};
@@ -6,10 +6,10 @@ use assisted::request::{StepRequest, TangRequest};
 use super::input::StepError;
 use crate::view::{ClusterSettings, HostView};
 
-/// Returns the Tang servers. `None`: the disks of the host are not encrypted with Tang.
+/// Returns the Tang servers, or `None` if the disks of the host are not encrypted with Tang.
 ///
-/// The servers of a host that joins an existing cluster are those of the cluster's Ignition config, which the host's
-/// agent has downloaded.
+/// A host that joins an existing cluster uses the Tang servers in the cluster's Ignition config, which its agent has
+/// downloaded.
 pub(super) fn request(host: &HostView, cluster: &ClusterSettings) -> Result<Option<StepRequest>, StepError> {
     let tang_servers = if host.joins() {
         let endpoint = host.summary.ignition_endpoint.as_ref();

@@ -1,23 +1,23 @@
-//! The limit on connectivity checks in large clusters.
+//! Limits the rate of connectivity checks in large clusters.
 
 use std::collections::VecDeque;
 
 use assisted::HostId;
 
-/// Maximum number of hosts that may start a connectivity check within [`PERIOD`], and maximum number of hosts of a
-/// cluster without this limit.
+/// Maximum number of hosts that may start a connectivity check within [`PERIOD`]. Clusters with at most this number of
+/// hosts are not limited.
 const MAX_CHECKS: usize = 150;
 
-/// Seconds in which at most [`MAX_CHECKS`] checks start.
+/// The period of the limit, in seconds.
 const PERIOD: u64 = 60;
 
-/// Seconds after which a waiting host that has not checked in loses its position.
+/// Number of seconds without a check-in after which a waiting host loses its position in the queue.
 const PATIENCE: u64 = 300;
 
-/// Limits how many hosts of a cluster check their connectivity at the same time.
+/// Limits the number of hosts in a cluster that check their connectivity at the same time.
 ///
-/// Each check of a host sends packets to all other hosts. In a cluster with more than 150 hosts, at most 150 hosts
-/// start a check within any 60 seconds. The other hosts wait in a queue, first come, first served, so each host that
+/// A check sends packets to all other hosts of the cluster. In a cluster of more than 150 hosts, at most 150 hosts
+/// start a check within any 60 seconds. The other hosts wait in a queue, first come, first served. Each host that
 /// continues to check in gets its turn. A host that has not checked in for five minutes leaves the queue.
 ///
 /// # Examples
@@ -35,28 +35,28 @@ const PATIENCE: u64 = 300;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct ConnectivityThrottle {
-    /// Start of each check within the last [`PERIOD`], in order.
+    /// Start times of the checks within the last [`PERIOD`], in order.
     started: VecDeque<u64>,
-    /// The waiting hosts, each with its last check-in, in order of arrival.
+    /// Waiting hosts and the time of their last check-in, in order of arrival.
     waiting: VecDeque<(HostId, u64)>,
 }
 
 impl ConnectivityThrottle {
-    /// Returns `true` if connectivity checks are limited in a cluster with this number of hosts.
+    /// Returns `true` if connectivity checks are limited in a cluster of `hosts` hosts.
     #[must_use]
     pub fn applies_to(hosts: usize) -> bool {
         hosts > MAX_CHECKS
     }
 
-    /// Returns `true` if a host that checks in may check its connectivity now. Otherwise the host waits.
+    /// Returns `true` if a host may check its connectivity now. Otherwise the host joins the queue or stays in it.
     ///
-    /// `now_seconds` comes from a clock that does not run backwards.
+    /// `now_seconds` must come from a monotonic clock.
     pub fn may_check(&mut self, host: HostId, now_seconds: u64) -> bool {
         let age = |time: u64| now_seconds.saturating_sub(time);
         self.started.retain(|start| age(*start) < PERIOD);
-        self.waiting.retain(|(other, seen)| *other == host || age(*seen) < PATIENCE);
+        self.waiting.retain(|(other, last_check_in)| *other == host || age(*last_check_in) < PATIENCE);
         let position = self.waiting.iter().position(|(other, _)| *other == host);
-        // A free slot is reserved for each host that came first.
+        // One free slot is reserved for each host that is ahead in the queue.
         let hosts_before = position.unwrap_or(self.waiting.len());
         if self.started.len() + hosts_before < MAX_CHECKS {
             if let Some(position) = position {
@@ -66,7 +66,7 @@ impl ConnectivityThrottle {
             return true;
         }
         match position.and_then(|position| self.waiting.get_mut(position)) {
-            Some((_, seen)) => *seen = now_seconds,
+            Some((_, last_check_in)) => *last_check_in = now_seconds,
             None => self.waiting.push_back((host, now_seconds)),
         }
         false
@@ -90,7 +90,7 @@ mod tests {
         let mut throttle = ConnectivityThrottle::default();
         let mut checks: BTreeMap<HostId, Vec<u64>> = BTreeMap::new();
         for now in 0..1200 {
-            // Of 600 hosts, ten check in each second.
+            // Each of the 600 hosts checks in once a minute: ten hosts in each second.
             for number in (0..600).filter(|number| u64::try_from(number % 60).unwrap() == now % 60) {
                 if throttle.may_check(host(number), now) {
                     checks.entry(host(number)).or_default().push(now);

@@ -1,11 +1,11 @@
-//! The arguments of `verify-vips`: the virtual IP addresses of the cluster.
+//! The arguments of the `verify-vips` step: the virtual IP addresses of the cluster.
 
 use assisted::request::{StepRequest, VipToVerify};
 use assisted::step::VipType;
 
 use crate::view::ClusterSettings;
 
-/// Returns the addresses of the API, then the addresses of the ingress. `None`: the cluster has no such addresses.
+/// Returns the API addresses and then the ingress addresses, or `None` if the cluster has no virtual IP addresses.
 pub(super) fn request(cluster: &ClusterSettings) -> Option<StepRequest> {
     let api = cluster.api_vips.iter().map(|vip| (vip, VipType::Api));
     let ingress = cluster.ingress_vips.iter().map(|vip| (vip, VipType::Ingress));

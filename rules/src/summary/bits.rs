@@ -1,4 +1,4 @@
-//! Bits in JSON: base64.
+//! Serializes bits as base64 text in JSON.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -11,6 +11,6 @@ pub(super) fn serialize<S: Serializer>(bits: &[u8], serializer: S) -> Result<S::
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    // The decoder reserves more than it needs.
+    // The decoder may reserve more memory than it needs, so the unused part is dropped.
     STANDARD_NO_PAD.decode(text).map(Vec::into_boxed_slice).map(Vec::from).map_err(D::Error::custom)
 }

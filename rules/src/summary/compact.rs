@@ -1,27 +1,27 @@
-//! The compact JSON of summaries: what is empty or zero is left out.
+//! A compact JSON form for summaries: fields that are empty or zero are omitted.
 
 use serde::{Deserialize, Deserializer};
 
-/// Returns `true` for a value that is left out.
+/// Returns `true` if a field with this value is omitted from the JSON.
 pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Reads a list without unused memory after its items.
+/// Deserializes a list into a vector without spare capacity.
 pub(super) fn exact<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
     Box::<[T]>::deserialize(deserializer).map(Vec::from)
 }
 
-/// Reads a list that may be absent.
+/// Deserializes an optional list into a vector without spare capacity.
 pub(super) fn exact_option<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<T>>, D::Error> {
     Option::<Box<[T]>>::deserialize(deserializer).map(|list| list.map(Vec::from))
 }
 
-/// Defines parts of a summary whose fields are left out of the JSON if they have their default values.
+/// Defines structs of a summary. A field with its default value is omitted from the JSON.
 macro_rules! compact {
     ($($(#[$meta:meta])* $name:ident { $($(#[$of_field:meta])* $field:ident: $type:ty,)* })+) => {$(
         $(#[$meta])*

@@ -1,4 +1,4 @@
-//! Connectivity to the other hosts of the cluster, from the reply to `connectivity-check`.
+//! Connectivity to the other hosts of the cluster, from the agent's reply to `connectivity-check`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -23,81 +23,82 @@ const COLLISIONS: ListLimit =
     ListLimit::new(ExcessPart::Collisions, MAX_COLLISIONS).with_heap_bytes(MAX_COLLISION_BYTES);
 const MACS: ListLimit = ListLimit::new(ExcessPart::Macs, MAX_COLLIDING_MACS);
 
-/// Measurements above this limit are cut to it, so that JSON holds each measurement exactly.
+/// Upper limit for stored measurements. Larger values are replaced by the limit, so that JSON represents every stored
+/// value exactly.
 const MAX_MEASUREMENT: f64 = 1e9;
 
-/// Steps of a measurement in one unit. Agents report microseconds at best.
+/// Precision of a stored measurement: its number of steps per unit. Agents report microseconds at best.
 const STEPS_PER_UNIT: f64 = 1e6;
 
-/// In JSON, [`PeerAddress::on_link`].
+/// Bit for [`PeerAddress::on_link`] in the JSON form.
 const ON_LINK: u8 = 1;
 
-/// In JSON, [`PeerAddress::routed`].
+/// Bit for [`PeerAddress::routed`] in the JSON form.
 const ROUTED: u8 = 2;
 
 compact! {
-    /// Connectivity to the other hosts of the cluster.
+    /// Connectivity of a host to the other hosts of its cluster.
     Peers {
-        /// The hosts, by id.
+        /// The other hosts, sorted by id.
         #[serde(deserialize_with = "exact")]
         hosts: Vec<PeerSummary>,
-        /// Addresses that several MAC addresses answer for, by address.
+        /// Addresses that several MAC addresses claim, sorted by address.
         #[serde(deserialize_with = "exact")]
         collisions: Vec<AddressCollision>,
     }
 }
 
-/// Connectivity to one host.
+/// Connectivity to one other host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PeerSummary {
-    /// The host.
+    /// The id of the other host.
     pub host: HostId,
-    /// Its addresses that were checked, in order.
+    /// The checked addresses of the host, in ascending order.
     #[serde(rename = "ips", default, deserialize_with = "exact", skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<PeerAddress>,
-    /// Longest average round-trip time, in milliseconds. `None`: not measured.
+    /// Maximum of the average round-trip times to its addresses, in milliseconds. `None` if not measured.
     #[serde(rename = "rtt", default, skip_serializing_if = "is_default")]
     pub rtt_ms: Option<f64>,
-    /// Highest share of lost packets, in percent. `None`: not measured.
+    /// Maximum packet loss on the way to its addresses, in percent. `None` if not measured.
     #[serde(rename = "loss", default, skip_serializing_if = "is_default")]
     pub loss_percent: Option<f64>,
-    /// Addresses that large packets do not reach.
+    /// Addresses of the host that large packets do not reach.
     #[serde(default, deserialize_with = "exact", skip_serializing_if = "Vec::is_empty")]
     pub broken_mtu: Vec<BrokenMtu>,
-    /// Whether large packets were checked.
+    /// Whether the agent checked large packets.
     #[serde(rename = "mtu", default, skip_serializing_if = "is_default")]
     pub has_mtu: bool,
 }
 heap_len!(PeerSummary { host, addresses, rtt_ms, loss_percent, broken_mtu, has_mtu });
 
-/// Whether an address of another host is reached. In JSON, a list of the address and a number.
+/// The result of checking one address of another host. In JSON, a list of the address and a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerAddress {
-    /// The address.
+    /// An address of the other host.
     pub address: IpAddr,
-    /// It is reached in the same network segment, and the MAC address is that of the host.
+    /// Whether the address replied in the same network segment, with a MAC address of the host.
     pub on_link: bool,
-    /// It is reached over IP.
+    /// Whether the address replied over IP.
     pub routed: bool,
 }
 no_heap!(PeerAddress);
 
-/// An address that large packets do not reach.
+/// An address that large packets do not reach from an interface.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BrokenMtu {
-    /// Interface that sent the packets.
+    /// Name of the interface that sent the packets.
     pub nic: Box<str>,
-    /// The address.
+    /// The address that the packets did not reach.
     pub address: IpAddr,
 }
 heap_len!(BrokenMtu { nic, address });
 
-/// An address that several MAC addresses answer for.
+/// An address that several MAC addresses claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddressCollision {
-    /// The address.
+    /// The address with several MAC addresses.
     pub address: IpAddr,
-    /// The MAC addresses in lower case, sorted.
+    /// The MAC addresses, in lower case and sorted.
     #[serde(deserialize_with = "exact")]
     pub macs: Vec<Box<str>>,
 }
@@ -121,7 +122,7 @@ impl<'de> Deserialize<'de> for PeerAddress {
     }
 }
 
-/// Returns the connectivity in a report.
+/// Converts a connectivity report into a summary.
 pub(super) fn read_peers(log: &mut ExcessLog, report: &ConnectivityReport<'_>) -> Peers {
     let mut reports: BTreeMap<HostId, Vec<&RemoteHost<'_>>> = BTreeMap::new();
     for remote in report.remote_hosts.iter() {
@@ -169,7 +170,7 @@ fn peer(log: &mut ExcessLog, host: HostId, reports: &[&RemoteHost<'_>]) -> PeerS
     }
 }
 
-/// Returns the entry of an address. `None`: the address is invalid.
+/// Returns the entry of an address, or `None` if the text is not an IP address.
 fn peer_address<'a>(
     addresses: &'a mut BTreeMap<IpAddr, PeerAddress>,
     text: &str,
@@ -178,7 +179,8 @@ fn peer_address<'a>(
     Some(addresses.entry(address).or_insert(PeerAddress { address, on_link: false, routed: false }))
 }
 
-/// Returns a measurement as it is stored. `None`: it is not a number, infinite or negative, so nothing was measured.
+/// Converts a measurement into its stored form. Returns `None` for values that mean "not measured": negative, infinite
+/// or NaN.
 fn measured(value: f64) -> Option<f64> {
     let is_valid = value.is_finite() && value >= 0.0;
     is_valid.then(|| (value.min(MAX_MEASUREMENT) * STEPS_PER_UNIT).round() / STEPS_PER_UNIT)
@@ -191,17 +193,20 @@ fn largest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     }
 }
 
-/// Returns the addresses that an interface sees with several MAC addresses, with all of these.
+/// Returns the addresses for which one interface received several MAC addresses, with these MAC addresses.
 fn collisions(report: &ConnectivityReport<'_>) -> BTreeMap<IpAddr, BTreeSet<String>> {
-    let mut answers: BTreeMap<(&str, IpAddr), BTreeSet<String>> = BTreeMap::new();
+    let mut macs_by_address: BTreeMap<(&str, IpAddr), BTreeSet<String>> = BTreeMap::new();
     for link in report.remote_hosts.iter().flat_map(|remote| remote.l2_connectivity.iter()) {
         let LinkReport { outgoing_nic, remote_ip_address, remote_mac, .. } = link;
         if let (Ok(address), false) = (remote_ip_address.parse(), remote_mac.is_empty()) {
-            answers.entry((outgoing_nic, address)).or_default().insert(remote_mac.to_ascii_lowercase());
+            macs_by_address
+                .entry((outgoing_nic, address))
+                .or_default()
+                .insert(remote_mac.to_ascii_lowercase());
         }
     }
     let mut collisions: BTreeMap<IpAddr, BTreeSet<String>> = BTreeMap::new();
-    for ((_, address), macs) in answers.into_iter().filter(|(_, macs)| macs.len() > 1) {
+    for ((_, address), macs) in macs_by_address.into_iter().filter(|(_, macs)| macs.len() > 1) {
         collisions.entry(address).or_default().extend(macs);
     }
     collisions

@@ -1,11 +1,11 @@
-//! Errors of replies and of stored summaries.
+//! Errors of invalid replies and of damaged summaries.
 
 use assisted::step::StepType;
 
 use super::excess::cut;
 use super::limits::MAX_TEXT;
 
-/// The reason why a reply cannot be understood. The summary has not changed.
+/// The reason why a reply of an agent is invalid. The summary has not changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidReply {
@@ -14,7 +14,7 @@ pub enum InvalidReply {
     Address {
         /// The step that the agent replied to.
         step: StepType,
-        /// The text, cut to its first bytes.
+        /// The invalid text, truncated.
         text: Box<str>,
     },
     /// A network is not valid.
@@ -22,21 +22,21 @@ pub enum InvalidReply {
     Network {
         /// The step that the agent replied to.
         step: StepType,
-        /// The text, cut to its first bytes.
+        /// The invalid text, truncated.
         text: Box<str>,
     },
-    /// A list has no items.
+    /// A list that must have items is empty.
     #[error("{step}: the reply has no results")]
     Empty {
         /// The step that the agent replied to.
         step: StepType,
     },
-    /// The JSON in a reply, or in the stored results of several replies, is not valid.
+    /// The JSON of a reply is invalid, or the stored JSON of several replies.
     #[error("{step}: invalid JSON: {reason}")]
     Json {
         /// The step that the agent replied to.
         step: StepType,
-        /// Error of the parser.
+        /// The message of the JSON parser.
         reason: Box<str>,
     },
 }
@@ -55,7 +55,7 @@ impl InvalidReply {
     }
 }
 
-/// The error of a stored summary that cannot be read.
+/// The error for a stored summary that cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 #[error("the stored summary is damaged")]
 pub struct DamagedSummary(#[source] pub(super) serde_json::Error);

@@ -1,4 +1,4 @@
-//! Parts of replies that exceed the limits of a summary.
+//! The parts of replies that exceed a limit of a summary, and are therefore truncated.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::memory::{HeapLen, no_heap};
 
-/// A part of a reply that exceeds its limit.
+/// A part of a reply that exceeds its limit. The summary contains only its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Excess {
     /// The step that the agent replied to.
     pub step: StepType,
-    /// The part.
+    /// The kind of list or text that was too long.
     pub part: ExcessPart,
     /// Number of items in the reply; for texts, the length of the longest one in bytes.
     pub found: usize,
@@ -22,51 +22,51 @@ pub struct Excess {
 }
 no_heap!(Excess);
 
-/// A part of a reply that is limited.
+/// A kind of list or text that has a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExcessPart {
-    /// Disks.
+    /// Disks in an inventory report.
     Disks,
-    /// The agent's reasons against an installation on a disk.
+    /// Reasons of the agent why a disk is not eligible.
     Reasons,
-    /// Network interfaces.
+    /// Network interfaces in an inventory report.
     Nics,
-    /// Addresses of a network interface, of a peer, or of a name.
+    /// Addresses of a network interface, of a peer, or of a domain name.
     Addresses,
-    /// Routes.
+    /// Routes in an inventory report.
     Routes,
-    /// Graphics cards.
+    /// Graphics cards in an inventory report.
     Gpus,
     /// Hosts in a connectivity report.
     Peers,
     /// Addresses that large packets do not reach.
     BrokenMtu,
-    /// Addresses that several MAC addresses answer for.
+    /// Addresses that several MAC addresses claim.
     Collisions,
-    /// MAC addresses that answer for the same address.
+    /// MAC addresses that claim the same address.
     Macs,
-    /// Networks with unused addresses. Networks that are too large exceed the limit as well.
+    /// Networks with a list of unused addresses. Networks that are too large also count as excess.
     Networks,
-    /// Time servers.
+    /// Time servers in a report of NTP sources.
     TimeSources,
-    /// Names in a report of DNS lookups.
+    /// Domain names in a report of DNS lookups.
     Names,
-    /// Canonical names of a name.
+    /// Canonical names of one domain name.
     Cnames,
-    /// Virtual IP addresses.
+    /// Virtual IP addresses in a report of their verification.
     Vips,
     /// Tang servers in an Ignition config.
     TangServers,
-    /// Disks with the result of a speed check.
+    /// Disks with a measured write speed.
     DiskSpeeds,
-    /// Container images.
+    /// Container images in a report of their availability.
     Images,
-    /// Bytes of a text.
+    /// A text. Its length is counted in bytes.
     Text,
 }
 
-/// The plural, for users.
+/// Writes the plural noun, for messages to users.
 impl fmt::Display for ExcessPart {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -93,12 +93,12 @@ impl fmt::Display for ExcessPart {
     }
 }
 
-/// A line for users, such as `1000 disks reported, the first 256 are used`.
+/// Writes a message for users, such as `1000 disks reported, the first 256 are used`.
 impl fmt::Display for Excess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { part, found, kept, .. } = self;
         match part {
-            // Large networks are left out wherever they are in the list.
+            // Networks that are too large are omitted wherever they are in the list.
             ExcessPart::Networks => {
                 write!(f, "{found} {part} reported, {kept} of at most 1024 addresses are used")
             }
@@ -107,13 +107,13 @@ impl fmt::Display for Excess {
     }
 }
 
-/// The limits of a list.
+/// The limits for one kind of list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ListLimit {
     pub(super) part: ExcessPart,
     /// Maximum number of items.
     pub(super) items: usize,
-    /// Maximum number of bytes that all items have on the heap.
+    /// Maximum number of heap bytes of all items together.
     pub(super) heap_bytes: usize,
 }
 
@@ -127,11 +127,12 @@ impl ListLimit {
     }
 }
 
-/// Applies limits while a reply is read, and records what exceeds them.
+/// Applies the limits while a reply is converted, and records what exceeds them.
 #[derive(Debug)]
 pub(super) struct ExcessLog {
     step: StepType,
-    /// Numbers found and kept. Where a reply has several lists of the same kind, they belong to the longest one.
+    /// For each part, the reported number and the used number. If a reply has several lists of one kind, these are the
+    /// numbers of the longest list.
     parts: BTreeMap<ExcessPart, (usize, usize)>,
 }
 
@@ -144,46 +145,51 @@ impl ExcessLog {
         self.step
     }
 
-    /// Returns everything that exceeded a limit.
+    /// Returns all parts that exceeded a limit.
     pub(super) fn into_excess(self) -> impl Iterator<Item = Excess> {
         let step = self.step;
-        self.parts.into_iter().map(move |(part, (found, kept))| Excess { step, part, found, kept })
+        self.parts.into_iter().map(move |(part, (reported, used))| Excess {
+            step,
+            part,
+            found: reported,
+            kept: used,
+        })
     }
 
-    pub(super) fn record(&mut self, part: ExcessPart, found: usize, kept: usize) {
-        if found > kept {
+    pub(super) fn record(&mut self, part: ExcessPart, reported: usize, used: usize) {
+        if reported > used {
             let numbers = self.parts.entry(part).or_default();
-            *numbers = (*numbers).max((found, kept));
+            *numbers = (*numbers).max((reported, used));
         }
     }
 
-    /// Returns the text, cut to `max` bytes.
+    /// Truncates a text to `max` bytes.
     pub(super) fn text(&mut self, text: &str, max: usize) -> Box<str> {
         self.record(ExcessPart::Text, text.len(), max);
         cut(text, max).into()
     }
 
-    /// Returns names separated by commas, at most `max` bytes of them. Names are not cut.
+    /// Truncates a comma-separated list of names to `max` bytes. Each name is kept or dropped as a whole.
     pub(super) fn comma_separated(&mut self, names: &str, max: usize) -> Box<str> {
         if names.len() <= max {
             return names.into();
         }
         self.record(ExcessPart::Text, names.len(), max);
-        // One more byte, because a comma after the last name may follow.
+        // The extra byte may be the comma after the last name that fits.
         cut(names, max.saturating_add(1)).rsplit_once(',').map_or("", |(names, _)| names).into()
     }
 
-    /// Returns the first items, as far as the limit allows.
+    /// Converts the first items, within the limits.
     pub(super) fn list<T, U: HeapLen>(
         &mut self,
         limit: ListLimit,
         items: impl IntoIterator<Item = T>,
         mut read: impl FnMut(&mut Self, T) -> U,
     ) -> Vec<U> {
-        let (mut list, mut found, mut heap_bytes) = (Vec::new(), 0_usize, 0_usize);
+        let (mut list, mut count, mut heap_bytes) = (Vec::new(), 0_usize, 0_usize);
         let mut is_full = false;
         for item in items {
-            found = found.saturating_add(1);
+            count = count.saturating_add(1);
             is_full |= list.len() >= limit.items;
             if is_full {
                 continue;
@@ -195,13 +201,13 @@ impl ExcessLog {
                 list.push(item);
             }
         }
-        self.record(limit.part, found, list.len());
+        self.record(limit.part, count, list.len());
         list.shrink_to_fit();
         list
     }
 }
 
-/// Returns the longest beginning of the text that has at most `max` bytes.
+/// Returns the longest prefix of the text that has at most `max` bytes and ends between two characters.
 pub(super) fn cut(text: &str, max: usize) -> &str {
     let mut ends = (0..=max.min(text.len())).rev();
     ends.find_map(|end| text.get(..end)).unwrap_or_default()
@@ -229,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn list_ends_at_the_first_item_that_does_not_fit() {
+    fn list_ends_before_the_first_item_over_the_limit() {
         let mut log = ExcessLog::new(StepType::Inventory);
         let limit = ListLimit::new(ExcessPart::Disks, 3).with_heap_bytes(5);
         let list = log.list(limit, ["ab", "cdef", "g"], |log, text| log.text(text, 9));

@@ -1,4 +1,4 @@
-//! Unused addresses of the networks of a host, from the reply to `free-network-addresses`.
+//! Unused addresses in the networks of a host, from the agent's reply to `free-network-addresses`.
 
 use std::net::IpAddr;
 
@@ -13,19 +13,20 @@ use super::excess::{ExcessLog, ExcessPart};
 use super::limits::{MAX_FREE_NETWORKS, MAX_HOST_BITS};
 use super::memory::heap_len;
 
-/// Unused addresses of a network, which is a /22 or smaller.
+/// The unused addresses of one network. The network has at most 1024 addresses, like a /22.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FreeAddresses {
-    /// The network, without host bits.
+    /// The network, as a network address.
     pub network: Cidr,
-    /// One bit for each address of the network, in order, from the highest bit of each byte.
+    /// One bit for each address of the network, in order, starting with the highest bit of each byte. A set bit marks
+    /// an unused address.
     #[serde(with = "bits")]
     pub bits: Vec<u8>,
 }
 heap_len!(FreeAddresses { network, bits });
 
 impl FreeAddresses {
-    /// Makes the set of the addresses that are in the network. Others are left out.
+    /// Creates the set of unused addresses. Addresses outside the network are ignored.
     ///
     /// Returns `None` if the network has more addresses than a /22.
     ///
@@ -53,7 +54,7 @@ impl FreeAddresses {
         Some(free)
     }
 
-    /// Returns `true` if the address is in the network and unused.
+    /// Returns `true` if the address is in the network and is unused.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         let position = position(self.network, address);
@@ -69,13 +70,13 @@ impl FreeAddresses {
     }
 }
 
-/// Returns the number of bits that the addresses of the network differ in.
+/// Returns the number of host bits of a network address.
 fn host_bits(network: Cidr) -> u32 {
     let width = if network.address().is_ipv4() { u32::BITS } else { u128::BITS };
     width.saturating_sub(network.prefix())
 }
 
-/// Returns the byte and the bit of an address. `None`: it is not in the network.
+/// Returns the byte index and the bit mask of an address, or `None` if the address is not in the network.
 fn position(network: Cidr, address: IpAddr) -> Option<(usize, u8)> {
     let to_bits = |address| match address {
         IpAddr::V4(address) => u128::from(address.to_bits()),
@@ -89,7 +90,7 @@ fn position(network: Cidr, address: IpAddr) -> Option<(usize, u8)> {
     Some((offset / 8, 0x80 >> (offset % 8)))
 }
 
-/// Returns the unused addresses in a reply.
+/// Converts the reply of the agent into a summary.
 pub(super) fn read_free_addresses(
     log: &mut ExcessLog,
     report: &List<FreeNetwork<'_>>,
@@ -99,7 +100,7 @@ pub(super) fn read_free_addresses(
         return Err(InvalidReply::Empty { step });
     }
     let mut networks: Vec<FreeAddresses> = Vec::new();
-    let mut found = 0_usize;
+    let mut count = 0_usize;
     for item in report.iter() {
         let network = Cidr::parse(&item.network).ok_or_else(|| InvalidReply::network(step, &item.network))?;
         let network = network.without_host_bits();
@@ -111,13 +112,13 @@ pub(super) fn read_free_addresses(
             free.extend(addresses);
             continue;
         }
-        found = found.saturating_add(1);
+        count = count.saturating_add(1);
         if networks.len() < MAX_FREE_NETWORKS {
             networks.extend(FreeAddresses::from_addresses(network, addresses));
         }
     }
     networks.shrink_to_fit();
-    log.record(ExcessPart::Networks, found, networks.len());
+    log.record(ExcessPart::Networks, count, networks.len());
     Ok(networks)
 }
 

@@ -1,4 +1,4 @@
-//! The summary of a host, and how facts are removed from it.
+//! The summary of a host: all facts that its agent has reported.
 
 use std::mem::size_of;
 
@@ -18,7 +18,7 @@ use super::time_sources::TimeSource;
 use super::vips::{VerifiedVip, VipLeases};
 
 compact! {
-    /// Everything that is known about a host from the replies of its agent.
+    /// The facts about a host, from the replies of its agent.
     ///
     /// # Examples
     ///
@@ -35,59 +35,59 @@ compact! {
     /// # Ok::<(), serde_json::Error>(())
     /// ```
     HostSummary {
-        /// The hardware. `None`: no report is stored.
+        /// The hardware. `None` if no inventory report is stored.
         inventory: Option<Box<InventorySummary>>,
-        /// Connectivity to the other hosts of the cluster. `None`: no report is stored.
+        /// Connectivity to the other hosts of the cluster. `None` if no report is stored.
         peers: Option<Peers>,
-        /// Unused addresses, for each network. Empty: no report is stored.
+        /// Unused addresses in the networks of the host. Empty if no report is stored.
         #[serde(deserialize_with = "exact")]
         free_addresses: Vec<FreeAddresses>,
-        /// The time servers. `None`: no report is stored.
+        /// The time servers and their state. `None` if no report is stored.
         #[serde(deserialize_with = "exact_option")]
         time_sources: Option<Vec<TimeSource>>,
-        /// Results of DNS lookups. `None`: no report is stored.
+        /// Results of DNS lookups. `None` if no report is stored.
         #[serde(deserialize_with = "exact_option")]
         names: Option<Vec<ResolvedName>>,
-        /// Results of the checks of virtual IP addresses.
+        /// Verification results of virtual IP addresses.
         #[serde(deserialize_with = "exact")]
         vips: Vec<VerifiedVip>,
-        /// Leases of virtual IP addresses.
+        /// DHCP leases of virtual IP addresses.
         leases: Option<VipLeases>,
-        /// Download of the Ignition config of the cluster that the host joins. `None`: not attempted.
+        /// Download of the Ignition config of the cluster that the host joins. `None` if not attempted.
         ignition_endpoint: Option<IgnitionEndpoint>,
-        /// Connectivity to the Tang servers. `None`: not checked.
+        /// Connectivity to the Tang servers. `None` if not checked.
         tang: Option<TangServers>,
-        /// Results of speed checks, by disk.
+        /// Write speeds of disks, sorted by disk.
         #[serde(deserialize_with = "exact")]
         disk_speeds: Vec<DiskSpeed>,
-        /// Availability of container images.
+        /// Availability of container images on the host.
         #[serde(deserialize_with = "exact")]
         images: Vec<ImageAvailability>,
-        /// Parts of replies that exceed their limit, so that the summary does not have all of them.
+        /// Parts of replies that exceeded a limit, so that this summary contains only the beginning of them.
         #[serde(deserialize_with = "exact")]
         excess: Vec<Excess>,
     }
 }
 
 impl HostSummary {
-    /// Removes the facts about the boot of a host, when its agent registers again: the hardware, the time servers and
-    /// the availability of container images.
+    /// Removes the facts that a reboot invalidates: the hardware, the time servers and the availability of container
+    /// images. Call this when the agent registers again.
     pub fn clear_boot_facts(&mut self) {
         self.inventory = None;
         self.clear_excess(&[StepType::Inventory]);
         self.clear_boot_facts_except_inventory();
     }
 
-    /// Does the same as [`clear_boot_facts`](Self::clear_boot_facts) for a host that is being prepared for its
-    /// installation, which keeps its hardware.
+    /// Removes the same facts as [`clear_boot_facts`](Self::clear_boot_facts), except the hardware. Call this when the
+    /// installation of the host is being prepared.
     pub fn clear_boot_facts_except_inventory(&mut self) {
         self.time_sources = None;
         self.images = Vec::new();
         self.clear_excess(&[StepType::NtpSynchronizer, StepType::ContainerImageAvailability]);
     }
 
-    /// Removes the facts that depend on the cluster of a host, when it leaves the cluster. The hardware, the time
-    /// servers and the speeds of disks stay.
+    /// Removes the facts that depend on the host's cluster. The hardware, the time servers and the disk speeds stay.
+    /// Call this when the host leaves its cluster.
     pub fn clear_cluster_facts(&mut self) {
         self.peers = None;
         self.free_addresses = Vec::new();
@@ -109,7 +109,7 @@ impl HostSummary {
         ]);
     }
 
-    /// Returns a line for users about everything that exceeds a limit. `None`: nothing does.
+    /// Returns a message for users about all parts that exceeded a limit, or `None` if there are no such parts.
     #[must_use]
     pub fn excess_text(&self) -> Option<String> {
         let lines: Vec<String> =
@@ -117,13 +117,13 @@ impl HostSummary {
         (!lines.is_empty()).then(|| lines.join("; "))
     }
 
-    /// Returns the number of bytes of the summary in memory, without what the allocator adds.
+    /// Returns the size of the summary in memory in bytes, without the overhead of the allocator.
     #[must_use]
     pub fn memory_len(&self) -> usize {
         size_of::<Self>().saturating_add(self.heap_len())
     }
 
-    /// Replaces what exceeded a limit in the last reply to the same step.
+    /// Replaces the records of exceeded limits for the step of this reply.
     pub(super) fn set_excess(&mut self, log: ExcessLog) {
         self.clear_excess(&[log.step()]);
         self.excess.extend(log.into_excess());

@@ -1,6 +1,6 @@
-//! The Ignition config of the cluster that a host joins, from the reply to `api-vip-connectivity-check`.
+//! The Ignition config of the cluster that a host joins, from the agent's reply to `api-vip-connectivity-check`.
 //!
-//! The agent leaves out the units and nearly all files of the config before it sends it.
+//! Before the agent sends the config, it removes the units and nearly all files from it.
 
 use std::net::IpAddr;
 
@@ -15,34 +15,36 @@ use super::error::InvalidReply;
 use super::excess::{ExcessLog, ExcessPart};
 use super::limits::{MAX_ERROR_TEXT, MAX_TANG_SERVERS, MAX_URL};
 
-/// The static pods of a cluster that manages its networking.
+/// Manifests of static pods that exist only in a cluster that manages its own networking.
 const MANAGED_NETWORKING: [&str; 2] =
     ["/etc/kubernetes/manifests/coredns.yaml", "/etc/kubernetes/manifests/keepalived.yaml"];
 
-/// The kubeconfig of the kubelet.
+/// Path of the kubelet's kubeconfig.
 const KUBECONFIG: &str = "/etc/kubernetes/kubeconfig";
 
 compact! {
-    /// Download of the Ignition config of the cluster that the host joins.
+    /// The download of the Ignition config of the cluster that the host joins.
     #[derive(Eq)]
     IgnitionEndpoint {
-        /// Whether the config was downloaded.
+        /// Whether the agent downloaded the config.
         is_success: bool,
         /// URL of the config, without user name and password.
         url: Box<str>,
-        /// Reason for a failure.
+        /// Error message of a failed download.
         error: Box<str>,
-        /// Tang servers of the config's disk encryption, as the argument of the step names them: JSON. Empty: none.
+        /// Tang servers that the config uses for disk encryption, as JSON in the format of the step's argument. Empty
+        /// if it uses none.
         tang_servers: Box<str>,
-        /// How the config encrypts disks: `tpm2`, `tang`, or `unknown` for other ways; empty if it does not.
+        /// Method of disk encryption in the config: `tpm2`, `tang`, or `unknown` for other methods. Empty if the config
+        /// does not encrypt disks.
         disk_encryption: Box<str>,
-        /// Whether the config is of a cluster that manages its networking: it contains manifests of the internal DNS
-        /// or of the virtual IP addresses, or its kubelet reaches the API by an IP address.
+        /// Whether the cluster manages its own networking. This is so if the config contains manifests for internal DNS
+        /// or for virtual IP addresses, or if the kubelet connects to the API by IP address.
         has_managed_networking: bool,
     }
 }
 
-/// The parts of an Ignition config that matter here.
+/// The parts of an Ignition config that the summary needs.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Config {
@@ -76,7 +78,7 @@ struct Tang {
     thumbprint: Option<String>,
 }
 
-/// A Tang server in the argument of `tang-connectivity-check`.
+/// A Tang server, in the format of the argument of `tang-connectivity-check`.
 #[derive(Serialize)]
 struct TangArgument<'a> {
     url: &'a str,
@@ -96,7 +98,7 @@ struct Contents {
     source: Option<String>,
 }
 
-/// Returns the download in a report, with the facts in the config.
+/// Converts the reply of the agent into a summary.
 pub(super) fn read_ignition_endpoint(
     log: &mut ExcessLog,
     report: &ApiVipReport<'_>,
@@ -121,7 +123,7 @@ fn parse(step: StepType, ignition: &str) -> Result<Storage, InvalidReply> {
     Ok(config.storage.unwrap_or_default())
 }
 
-/// Returns the URL without the user name and password of its authority.
+/// Removes the user name and password from a URL.
 fn without_user(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
@@ -137,7 +139,7 @@ fn disk_encryption(clevis: &Clevis) -> &'static str {
     }
 }
 
-/// Returns the Tang servers as JSON, as many as fit into the limit. Empty for none.
+/// Returns the Tang servers as JSON, up to the limit. Empty without Tang servers.
 fn tang_servers(log: &mut ExcessLog, clevis: Option<&Clevis>) -> Result<Box<str>, InvalidReply> {
     let servers = clevis.and_then(|clevis| clevis.tang.as_deref()).unwrap_or_default();
     let mut list: Vec<String> = Vec::new();
@@ -168,7 +170,7 @@ fn shows_managed_networking(file: &File) -> bool {
     file.path == KUBECONFIG && source.and_then(decode_data_url).is_some_and(|text| has_ip_server(&text))
 }
 
-/// Returns the text in a `data` URL. `None`: it is not such a URL, or its data is not text.
+/// Decodes a `data` URL. Returns `None` if the URL is invalid or its data is not UTF-8 text.
 fn decode_data_url(source: &str) -> Option<String> {
     let (kind, data) = source.strip_prefix("data:")?.split_once(',')?;
     let data = percent_decode(data)?;
@@ -190,8 +192,8 @@ fn percent_decode(text: &str) -> Option<Vec<u8>> {
     Some(decoded)
 }
 
-/// Returns `true` if a server in the kubeconfig is an IP address. A kubeconfig is short YAML that a program writes, with
-/// each server on its own line.
+/// Returns `true` if the kubeconfig contains a server with an IP address. Kubeconfigs here are short and generated,
+/// with each server on its own line, so no YAML parser is needed.
 fn has_ip_server(kubeconfig: &str) -> bool {
     let servers =
         kubeconfig.lines().filter_map(|line| line.trim_start_matches([' ', '-']).strip_prefix("server:"));
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn kubeconfig_with_an_ip_address_is_recognised() {
+    fn kubeconfig_with_an_ip_address_is_recognized() {
         for (kubeconfig, expected) in [
             ("clusters:\n- cluster:\n    server: https://192.0.2.5:6443\n  name: local\n", true),
             ("- server: 'https://[fd00::5]:6443/'\n", true),

@@ -1,4 +1,4 @@
-//! The hardware of a host, from the reply to `inventory`.
+//! The hardware of a host, from the agent's reply to `inventory`.
 
 use std::net::IpAddr;
 
@@ -25,31 +25,31 @@ const GPUS: ListLimit = ListLimit::new(ExcessPart::Gpus, MAX_GPUS);
 /// The processor features that operators and confidential computing require.
 const CPU_FLAGS: [&str; 7] = ["vmx", "svm", "sev", "sev_es", "sev_snp", "tdx_guest", "tdx_host_platform"];
 
-/// Whether a summary has the network interfaces that exist only in software, such as bridges.
+/// Whether a summary includes network interfaces that exist only in software, such as bridges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VirtualInterfaces {
-    /// Only physical interfaces, VLANs and bonds are kept.
+    /// Include only physical interfaces, VLANs and bonds.
     Drop,
-    /// All interfaces are kept.
+    /// Include all interfaces.
     Keep,
 }
 
 compact! {
     /// The hardware of a host.
     InventorySummary {
-        /// Host name.
+        /// Host name that the operating system reports.
         hostname: Box<str>,
         /// CPU architecture, such as `x86_64`.
         architecture: Box<str>,
-        /// Number of logical processors. `None`: the report has no processors.
+        /// Number of logical processors. `None` if the report has no processors.
         cpus: Option<i64>,
-        /// Installed memory in bytes. `None`: the report has no memory.
+        /// Installed memory in bytes. `None` if the report has no memory.
         physical_bytes: Option<i64>,
         /// Memory that the kernel can use, in bytes.
         usable_bytes: i64,
-        /// Whether the installed memory is that of `/proc/meminfo`, which excludes what the kernel reserves.
+        /// Whether `physical_bytes` comes from `/proc/meminfo`, which excludes memory reserved by the kernel.
         memory_is_meminfo: bool,
-        /// The manufacturer. `None`: the report has none.
+        /// Manufacturer and product. `None` if the report does not contain them.
         vendor: Option<VendorSummary>,
         /// Version of the TPM: `none`, `1.2` or `2.0`.
         tpm_version: Box<str>,
@@ -59,26 +59,26 @@ compact! {
         secure_boot: Box<str>,
         /// Whether the root device of the running system is a disk.
         boots_from_disk: bool,
-        /// The PCI ids of the graphics cards, as `vendor:device`.
+        /// PCI ids of the graphics cards, as `vendor:device`.
         #[serde(deserialize_with = "exact")]
         gpus: Vec<Box<str>>,
-        /// Processor features that operators require: `vmx`, `svm` and the like.
+        /// Processor features that operators require, such as `vmx` and `svm`.
         #[serde(deserialize_with = "exact")]
         cpu_flags: Vec<Box<str>>,
-        /// The usable network interfaces: physical ones, VLANs and bonds.
+        /// The network interfaces of the host, without the interfaces that [`VirtualInterfaces`] excludes.
         #[serde(deserialize_with = "exact")]
         nics: Vec<NicSummary>,
-        /// The routes.
+        /// The routes of all address families.
         #[serde(deserialize_with = "exact")]
         routes: Vec<RouteSummary>,
         /// The disks, in the order of the report.
         #[serde(deserialize_with = "exact")]
         disks: Vec<DiskSummary>,
-        /// What the agent left out.
+        /// The parts that the agent omitted because its report was too large. `None` if the report is complete.
         truncation: Option<Truncation>,
     }
 
-    /// The manufacturer of a machine.
+    /// The manufacturer and the product name of a machine.
     #[derive(Eq)]
     VendorSummary {
         /// Name of the manufacturer.
@@ -93,84 +93,85 @@ compact! {
     /// A network interface.
     #[derive(Eq)]
     NicSummary {
-        /// Name.
+        /// Name of the interface, such as `eth0`.
         name: Box<str>,
         /// MAC address, as reported.
         mac: Box<str>,
-        /// Largest packet in bytes.
+        /// Maximum transmission unit in bytes.
         mtu: i64,
-        /// Speed of the link.
+        /// Speed of the link in megabits per second.
         #[serde(rename = "speed")]
         speed_mbps: i64,
-        /// Whether it has a link.
+        /// Whether the interface has a carrier signal.
         #[serde(rename = "carrier")]
         has_carrier: bool,
-        /// Addresses, each with the prefix length of its network: IPv4 before IPv6. Invalid ones are left out.
+        /// Addresses with the prefix length of their network, IPv4 before IPv6. Invalid addresses are omitted.
         #[serde(rename = "ips", deserialize_with = "exact")]
         addresses: Vec<Cidr>,
     }
 
-    /// A disk.
+    /// A disk of a host.
     #[derive(Eq)]
     DiskSummary {
-        /// Id: that of the report, or else the device path.
+        /// The id in the report, or the device path if the report has no id.
         id: Box<str>,
-        /// Path below `/dev/disk/by-path`.
+        /// Path of its link below `/dev/disk/by-path`.
         by_path: Box<str>,
         /// Name of the block device, such as `sda`.
         name: Box<str>,
-        /// Type of the drive, such as `HDD`, `SSD` or `Multipath`.
+        /// Drive type, such as `HDD`, `SSD` or `Multipath`.
         #[serde(rename = "type")]
         drive_type: Box<str>,
         /// Size in bytes.
         #[serde(rename = "size")]
         size_bytes: i64,
-        /// SCSI address.
+        /// SCSI address (host, channel, target and LUN).
         hctl: Box<str>,
-        /// Block devices that use the disk, separated by commas.
+        /// Names of the block devices that use the disk, separated by commas.
         holders: Box<str>,
-        /// Address of the host for an iSCSI disk, as reported. Empty: none.
+        /// IP address that the host uses to reach an iSCSI disk, as reported. Empty for other disks.
         #[serde(rename = "iscsi")]
         iscsi_host_address: Box<str>,
-        /// Whether it has a boot sector.
+        /// Whether the disk has a boot sector.
         bootable: bool,
-        /// Whether it is removable.
+        /// Whether the disk is removable.
         removable: bool,
-        /// Whether it is the boot media.
+        /// Whether the host booted the discovery image from this disk.
         #[serde(rename = "installation_media")]
         is_installation_media: bool,
-        /// Whether it reports a unique id.
+        /// Whether the disk reports a unique id.
         #[serde(rename = "uuid")]
         has_uuid: bool,
-        /// Model, for texts.
+        /// Model name, used only in messages.
         model: Box<str>,
-        /// Serial number, for texts.
+        /// Serial number, used only in messages.
         serial: Box<str>,
-        /// The reasons against an installation in the report. The agent's own, unless the service added others to it.
+        /// The reasons in the report why the disk is not eligible. Usually the agent's own; a stored report may also
+        /// contain reasons of the service.
         #[serde(rename = "reasons", deserialize_with = "exact")]
         agent_reasons: Vec<Box<str>>,
     }
 
-    /// What an agent left out of its inventory, because it was too large.
+    /// The parts that an agent omitted from its inventory report because the report was too large.
     #[derive(Eq)]
     Truncation {
-        /// Extent: `partial` or `full`.
+        /// Extent of the omission: `partial` or `full`.
         extent: Box<str>,
-        /// Reasons, joined by `; `.
+        /// Reasons of the agent, joined by `; `.
         reasons: Box<str>,
     }
 }
 
-/// A route. In JSON, a list of its values.
+/// A route of a host. In JSON, a list of its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteSummary {
-    /// Destination address; unspecified for a default route. `None`: invalid.
+    /// Destination address. `0.0.0.0` or `::` for a default route, `None` if invalid.
     pub destination: Option<IpAddr>,
-    /// Address of the gateway. `None`: absent or invalid.
+    /// Address of the gateway. `None` if absent or invalid.
     pub gateway: Option<IpAddr>,
-    /// Name of the interface.
+    /// Name of the network interface.
     pub nic: Box<str>,
-    /// Metric. The lowest is used first.
+    /// Metric of the route. The route with the lowest metric has precedence.
     pub metric: i64,
 }
 heap_len!(RouteSummary { destination, gateway, nic, metric });
@@ -188,7 +189,7 @@ impl<'de> Deserialize<'de> for RouteSummary {
     }
 }
 
-/// Returns the hardware in a report.
+/// Converts an inventory report into a summary.
 pub(super) fn read_inventory(
     log: &mut ExcessLog,
     report: &InventoryReport<'_>,
@@ -231,7 +232,7 @@ fn is_meminfo(memory: &Memory<'_>) -> bool {
     memory.physical_bytes_method == "meminfo"
 }
 
-/// Returns `true` for the interfaces that a cluster can use. Old agents report no type, and only physical interfaces.
+/// Returns `true` if the summary includes the interface. Old agents report only physical interfaces, without a type.
 fn is_kept(nic: &Interface<'_>, virtual_interfaces: VirtualInterfaces) -> bool {
     virtual_interfaces == VirtualInterfaces::Keep
         || matches!(&*nic.interface_type, "" | "physical" | "vlan" | "bond")
@@ -247,7 +248,7 @@ fn cpu_flags(cpu: &Cpu<'_>) -> Vec<Box<str>> {
     flags
 }
 
-/// Joins reasons as far as they fit into [`MAX_ERROR_TEXT`].
+/// Joins the reasons and truncates the result to [`MAX_ERROR_TEXT`] bytes.
 fn joined(log: &mut ExcessLog, reasons: &List<Text<'_>>) -> Box<str> {
     let mut text = String::new();
     for reason in reasons.iter() {
@@ -349,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_processors_and_memory_are_not_zero() {
+    fn absent_processors_and_memory_stay_absent() {
         let absent = summarized("{}", VirtualInterfaces::Drop);
         assert_eq!((absent.cpus, absent.physical_bytes, absent.vendor), (None, None, None));
         let empty = summarized(r#"{"cpu": {}, "memory": {}, "system_vendor": {}}"#, VirtualInterfaces::Drop);

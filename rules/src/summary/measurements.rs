@@ -1,18 +1,18 @@
-//! Measurements: values that differ in each report, although nothing has changed.
+//! Comparison of summaries that ignores measurements, because they differ in each report even if nothing has changed.
 
 use super::connectivity::{PeerSummary, Peers};
 use super::host_summary::HostSummary;
 
-/// The limits that rules compare measurements with.
+/// The limits that validations apply to measurements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasurementLimits {
-    /// Limits on round-trip times, in milliseconds.
+    /// Limits for round-trip times, in milliseconds.
     pub rtt_ms: Vec<f64>,
-    /// Limits on lost packets, in percent.
+    /// Limits for packet loss, in percent.
     pub loss_percent: Vec<f64>,
 }
 
-/// The limits of the Assisted Installer's default hardware requirements.
+/// Returns the limits in the default hardware requirements of the Assisted Installer.
 impl Default for MeasurementLimits {
     fn default() -> Self {
         Self { rtt_ms: vec![100.0, 1000.0], loss_percent: vec![0.0, 10.0] }
@@ -20,7 +20,8 @@ impl Default for MeasurementLimits {
 }
 
 impl HostSummary {
-    /// Returns `true` if the summaries are equal, except for measurements that are on the same side of all limits.
+    /// Returns `true` if the summaries are equal. Two measurements count as equal if they are on the same side of each
+    /// limit.
     #[must_use]
     pub fn is_same_except_measurements(&self, other: &Self, limits: &MeasurementLimits) -> bool {
         let Self {
@@ -73,7 +74,7 @@ fn is_same_peer(one: &PeerSummary, other: &PeerSummary, limits: &MeasurementLimi
         && is_same_side(*loss_percent, other.loss_percent, &limits.loss_percent)
 }
 
-/// Returns `true` if both values are on the same side of each limit. A value that is not finite counts as not measured.
+/// Returns `true` if both values are on the same side of each limit. NaN and infinite values count as not measured.
 fn is_same_side(one: Option<f64>, other: Option<f64>, limits: &[f64]) -> bool {
     match (one.filter(|value| value.is_finite()), other.filter(|value| value.is_finite())) {
         (Some(one), Some(other)) => limits.iter().all(|limit| (one > *limit) == (other > *limit)),
@@ -86,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sides_include_the_limit_itself_and_ignore_values_that_are_not_finite() {
+    fn value_at_a_limit_is_on_its_lower_side() {
         let is_same = |one, other| is_same_side(Some(one), Some(other), &[100.0, 1000.0]);
         assert!(is_same(0.0, 100.0));
         assert!(is_same(100.1, 1000.0));

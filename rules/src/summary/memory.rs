@@ -1,4 +1,4 @@
-//! The memory of summaries, for caches that are bounded in bytes.
+//! Sizes of summaries in memory, for caches with a limit in bytes.
 
 use std::mem::size_of;
 use std::net::IpAddr;
@@ -8,13 +8,13 @@ use assisted::cluster::VipVerification;
 use assisted::step::VipType;
 use ignition::Cidr;
 
-/// A value with a known number of bytes on the heap.
+/// A value that can report its size on the heap.
 pub(super) trait HeapLen {
-    /// Returns the number of bytes on the heap, without what the allocator adds.
+    /// Returns the number of heap bytes that the value owns, without the overhead of the allocator.
     fn heap_len(&self) -> usize;
 }
 
-/// Implements [`HeapLen`] for types that use no heap.
+/// Implements [`HeapLen`] for types that own no heap memory.
 macro_rules! no_heap {
     ($($name:ty),+ $(,)?) => {$(
         impl crate::summary::memory::HeapLen for $name {
@@ -53,7 +53,7 @@ impl<T: HeapLen> HeapLen for Vec<T> {
     }
 }
 
-/// Implements [`HeapLen`] for a struct. All its fields must be listed.
+/// Implements [`HeapLen`] for a struct. The macro must list all fields.
 macro_rules! heap_len {
     ($name:ident { $($field:ident),* $(,)? }) => {
         impl crate::summary::memory::HeapLen for $name {

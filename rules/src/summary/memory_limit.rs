@@ -1,4 +1,4 @@
-//! Proof that no summary exceeds [`MAX_MEMORY`]: the sum of all other limits is checked when the crate is built.
+//! A compile-time proof that no summary exceeds [`MAX_MEMORY`]: it adds up all other limits.
 
 use std::mem::size_of;
 
@@ -20,7 +20,7 @@ use super::preparation::{DiskSpeed, ImageAvailability};
 use super::time_sources::TimeSource;
 use super::vips::VerifiedVip;
 
-/// Maximum number of bytes of an inventory: its nine short texts and its lists.
+/// Maximum size of an inventory in bytes: nine short texts, one error text and the lists.
 const INVENTORY: usize = size_of::<InventorySummary>()
     + 9 * MAX_TEXT
     + MAX_ERROR_TEXT
@@ -30,16 +30,16 @@ const INVENTORY: usize = size_of::<InventorySummary>()
     + MAX_DISKS * size_of::<DiskSummary>()
     + MAX_DISK_BYTES;
 
-/// Maximum number of bytes of the connectivity to other hosts.
+/// Maximum size of the connectivity to other hosts, in bytes.
 const PEERS: usize = MAX_PEERS * size_of::<PeerSummary>()
     + MAX_PEER_BYTES
     + MAX_COLLISIONS * size_of::<AddressCollision>()
     + MAX_COLLISION_BYTES;
 
-/// Maximum number of bytes of an Ignition endpoint.
+/// Maximum size of the data about the Ignition endpoint, in bytes.
 const IGNITION_ENDPOINT: usize = MAX_URL + MAX_ERROR_TEXT + MAX_TANG_SERVERS + MAX_TEXT;
 
-/// Maximum number of bytes of all other parts.
+/// Maximum size of all other parts, in bytes.
 const OTHERS: usize = MAX_FREE_NETWORKS * (size_of::<FreeAddresses>() + (1 << MAX_HOST_BITS) / 8)
     + MAX_TIME_SOURCES * (size_of::<TimeSource>() + MAX_TEXT + MAX_TIME_STATE)
     + MAX_NAMES * size_of::<ResolvedName>()

@@ -1,20 +1,21 @@
-//! The facts about a host from the replies of its agent: typed, compact and bounded.
+//! A typed and compact summary of everything that the agent of a host has reported. Its size is limited.
 //!
-//! A reply is parsed once, when it arrives, and a setter of [`HostSummary`] replaces the part that it is about.
-//! Validations, steps and roles read only the summary, never the reply. A [stored summary](HostSummary::to_stored) has
-//! a version: a release that stores other facts makes the summary again from the stored replies.
+//! A reply is parsed once, when it arrives. A setter of [`HostSummary`] then replaces the part of the summary that this
+//! kind of reply describes. Validations, steps and roles read only the summary, never the replies. A [stored
+//! summary](HostSummary::to_stored) has a version. If a release stores different facts, it recreates the summary from
+//! the stored replies.
 //!
 //! # Size
 //!
-//! A machine with two network interfaces, two disks and five peers has about 2.3 KiB of JSON and 4 KiB in memory. Agents
-//! are not trusted, so each text and list has a limit in [`limits`], and no replies make a summary larger than
-//! [`limits::MAX_MEMORY`] (512 KiB). [`HostSummary::excess`] records what was left out.
+//! A host with two network interfaces, two disks and five peers has a summary of about 2.3 KiB as JSON and 4 KiB in
+//! memory. Agents are not trusted, so each text and list has a limit in [`limits`]. No replies can make a summary
+//! larger than [`limits::MAX_MEMORY`] (512 KiB). [`HostSummary::excess`] records the omitted parts.
 //!
 //! # Invalid values
 //!
-//! Machines are odd, so an invalid value in a report about the host itself is left out, such as an address without a
-//! prefix length in an inventory. A reply about values that the service has sent is refused with [`InvalidReply`] if one
-//! of them is invalid, and the summary does not change.
+//! Some hardware reports invalid values about itself, such as an address without a prefix length. An invalid value in a
+//! report about the host itself is omitted. Other replies are about values that the service has sent. If such a reply
+//! contains an invalid value, it is refused with [`InvalidReply`], and the summary does not change.
 
 mod bits;
 mod compact;

@@ -1,4 +1,4 @@
-//! Results of DNS lookups, from the reply to `domain-resolution`.
+//! Results of DNS lookups, from the agent's reply to `domain-resolution`.
 
 use assisted::reply::{DomainReport, DomainResolution};
 
@@ -11,21 +11,21 @@ const ADDRESSES: ListLimit = ListLimit::new(ExcessPart::Addresses, MAX_ADDRESSES
 const CNAMES: ListLimit = ListLimit::new(ExcessPart::Cnames, MAX_ADDRESSES);
 
 compact! {
-    /// Result of a DNS lookup.
+    /// The result of one DNS lookup.
     #[derive(Eq)]
     ResolvedName {
-        /// The name.
+        /// The domain name that the agent looked up.
         name: Box<str>,
-        /// Addresses, as reported: IPv4 before IPv6.
+        /// Addresses of the name, as reported: IPv4 before IPv6.
         #[serde(rename = "ips", deserialize_with = "exact")]
         addresses: Vec<Box<str>>,
-        /// Canonical names.
+        /// Canonical names of the name, as reported.
         #[serde(deserialize_with = "exact")]
         cnames: Vec<Box<str>>,
     }
 }
 
-/// Returns the results of DNS lookups in a report.
+/// Converts the reply of the agent into a summary.
 pub(super) fn read_names(log: &mut ExcessLog, report: &DomainReport<'_>) -> Vec<ResolvedName> {
     log.list(NAMES, report.resolutions.iter(), resolved_name)
 }

@@ -1,8 +1,8 @@
 //! Results of the steps that prepare an installation: `installation-disk-speed-check` and
 //! `container-image-availability`.
 //!
-//! Each reply is about some disks or images only, so the service stores a JSON object of all results. A summary is made
-//! of that object.
+//! Each reply covers only some of the disks or images. So the service stores the results of all replies in one JSON
+//! object, and the summary is created from this object.
 
 use std::collections::BTreeMap;
 
@@ -18,32 +18,32 @@ use super::limits::{MAX_DISK_SPEEDS, MAX_IMAGES, MAX_TEXT};
 const DISK_SPEEDS: ListLimit = ListLimit::new(ExcessPart::DiskSpeeds, MAX_DISK_SPEEDS);
 const IMAGES: ListLimit = ListLimit::new(ExcessPart::Images, MAX_IMAGES);
 
-/// Minimum speed of the download of an image, in megabytes per second.
+/// Minimum download rate of a usable image, in megabytes per second.
 const MIN_DOWNLOAD_RATE: f64 = 0.001;
 
 compact! {
-    /// Result of the speed check of a disk.
+    /// The result of the speed check of a disk.
     #[derive(Eq)]
     DiskSpeed {
-        /// Path or id of the disk, as the step named it.
+        /// Path or id of the disk, as in the arguments of the step.
         path: Box<str>,
-        /// Exit code of the check.
+        /// Exit code of the check on the host.
         exit_code: i64,
-        /// Time to write and sync a block, in milliseconds.
+        /// Duration of writing and syncing one block, in milliseconds.
         speed_ms: i64,
     }
 
-    /// Availability of a container image.
+    /// The availability of a container image on the host.
     #[derive(Eq)]
     ImageAvailability {
-        /// Reference of the image.
+        /// Reference of the image, as in the arguments of the step.
         name: Box<str>,
-        /// Whether it can be used: downloaded, and not too slowly.
+        /// Whether the image can be used: it is on the host, and its download was not too slow.
         is_available: bool,
     }
 }
 
-/// A disk in the stored object.
+/// The results for one disk in the stored object.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct StoredDisk {
@@ -58,7 +58,7 @@ struct StoredSpeed {
     speed_ms: i64,
 }
 
-/// Returns the results of speed checks in the stored object.
+/// Converts the stored object into the results of speed checks.
 pub(super) fn read_disk_speeds(log: &mut ExcessLog, stored: &str) -> Result<Vec<DiskSpeed>, InvalidReply> {
     let disks: BTreeMap<String, StoredDisk> = parse(log.step(), stored)?;
     let tested = disks.into_iter().filter(|(_, disk)| disk.disk_speed.tested);
@@ -69,7 +69,7 @@ pub(super) fn read_disk_speeds(log: &mut ExcessLog, stored: &str) -> Result<Vec<
     }))
 }
 
-/// Returns the availability of container images in the stored object.
+/// Converts the stored object into the availability of container images.
 pub(super) fn read_images(log: &mut ExcessLog, stored: &str) -> Result<Vec<ImageAvailability>, InvalidReply> {
     let images: BTreeMap<String, ImageReport<'_>> = parse(log.step(), stored)?;
     Ok(log.list(IMAGES, images, |log, (name, image)| ImageAvailability {
@@ -85,7 +85,7 @@ fn parse<'a, T: Deserialize<'a> + Default>(step: StepType, stored: &'a str) -> R
     serde_json::from_str(stored).map_err(|error| InvalidReply::json(step, &error))
 }
 
-/// Returns `true` if the image was present, or was downloaded fast enough.
+/// Returns `true` if the image was already on the host or was downloaded fast enough.
 fn is_available(image: &ImageReport<'_>) -> bool {
     let is_slow = image.size_bytes > 0.0 && image.download_rate < MIN_DOWNLOAD_RATE;
     image.result != "failure" && !is_slow

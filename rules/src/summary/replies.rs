@@ -1,4 +1,4 @@
-//! Setters of a summary: each replaces the part that a reply is about.
+//! Setters that update a summary from the replies of an agent. Each setter replaces one part of the summary.
 
 use assisted::List;
 use assisted::connectivity::ConnectivityReport;
@@ -24,8 +24,8 @@ use super::vips::{read_leases, read_vips};
 impl HostSummary {
     /// Replaces the hardware.
     ///
-    /// A disk, network interface or route that exceeds a limit is left out with all its values, so that no disk is
-    /// eligible because a reason against it was lost.
+    /// A disk, network interface or route beyond a limit is omitted as a whole. Otherwise a disk could become eligible
+    /// because only the reason against it was dropped.
     pub fn set_inventory(&mut self, report: &InventoryReport<'_>, virtual_interfaces: VirtualInterfaces) {
         let mut log = ExcessLog::new(StepType::Inventory);
         self.inventory = Some(Box::new(read_inventory(&mut log, report, virtual_interfaces)));
@@ -34,8 +34,8 @@ impl HostSummary {
 
     /// Replaces the connectivity to other hosts.
     ///
-    /// Results whose host id or address is invalid are left out: they cannot be about a host of the cluster. Several
-    /// results about one host are taken together.
+    /// Results with an invalid host id or address are ignored: they cannot be about a host of the cluster. Several
+    /// results about the same host are merged.
     pub fn set_connectivity(&mut self, report: &ConnectivityReport<'_>) {
         let mut log = ExcessLog::new(StepType::ConnectivityCheck);
         self.peers = Some(read_peers(&mut log, report));
@@ -44,8 +44,8 @@ impl HostSummary {
 
     /// Replaces the unused addresses.
     ///
-    /// Networks with more addresses than a /22 are left out: agents are not asked for them. Addresses outside of their
-    /// network are left out, and several entries for one network are taken together.
+    /// Networks with more addresses than a /22 are omitted, because the service never asks for them. Addresses outside
+    /// their network are omitted. Several entries for the same network are merged.
     ///
     /// # Errors
     ///
@@ -57,7 +57,7 @@ impl HostSummary {
         Ok(())
     }
 
-    /// Replaces the time servers.
+    /// Replaces the time servers and their states.
     pub fn set_time_sources(&mut self, report: &List<NtpSource<'_>>) {
         let mut log = ExcessLog::new(StepType::NtpSynchronizer);
         self.time_sources = Some(read_time_sources(&mut log, report));
@@ -66,17 +66,17 @@ impl HostSummary {
 
     /// Replaces the results of DNS lookups.
     ///
-    /// A result that exceeds a limit is left out as a whole: without its addresses, the name would seem to have none.
+    /// A result beyond a limit is omitted as a whole: without its addresses, the name would seem not to resolve.
     pub fn set_names(&mut self, report: &DomainReport<'_>) {
         let mut log = ExcessLog::new(StepType::DomainResolution);
         self.names = Some(read_names(&mut log, report));
         self.set_excess(log);
     }
 
-    /// Replaces the results of the checks of virtual IP addresses.
+    /// Replaces the verification results of virtual IP addresses.
     ///
-    /// An entry with a result or a use that this version does not know is left out, as if the address was not checked.
-    /// An absent result means that as well, and is kept.
+    /// An entry with a result or a VIP type unknown to this version is omitted, as if the address was not checked. An
+    /// entry without a result also means "not checked", and is stored.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl HostSummary {
         Ok(())
     }
 
-    /// Replaces the leases of virtual IP addresses.
+    /// Replaces the DHCP leases of virtual IP addresses.
     ///
     /// # Errors
     ///
@@ -100,11 +100,11 @@ impl HostSummary {
 
     /// Replaces the download of the Ignition config.
     ///
-    /// The first encrypted device of the config decides on the disk encryption, as in the Assisted Installer.
+    /// As in the Assisted Installer, the first encrypted device of the config determines the method of disk encryption.
     ///
     /// # Errors
     ///
-    /// Returns an error if the reply contains an Ignition config that is not valid.
+    /// Returns an error if the reply contains an invalid Ignition config.
     pub fn set_ignition_endpoint(&mut self, report: &ApiVipReport<'_>) -> Result<(), InvalidReply> {
         let mut log = ExcessLog::new(StepType::ApiVipConnectivityCheck);
         self.ignition_endpoint = Some(read_ignition_endpoint(&mut log, report)?);
@@ -112,14 +112,16 @@ impl HostSummary {
         Ok(())
     }
 
-    /// Replaces the connectivity to the Tang servers: the report, or the error output of a step that failed.
+    /// Replaces the connectivity to the Tang servers. `result` is the report of the step, or the error output of a
+    /// failed step.
     pub fn set_tang(&mut self, result: Result<&TangReport<'_>, &str>) {
         let mut log = ExcessLog::new(StepType::TangConnectivityCheck);
         self.tang = Some(read_tang(&mut log, result));
         self.set_excess(log);
     }
 
-    /// Replaces the results of speed checks. The text is the stored object of all results, by path; empty: none.
+    /// Replaces the results of speed checks. `stored` is the JSON object with the results of all checked disks, by
+    /// path, or an empty text.
     ///
     /// # Errors
     ///
@@ -131,8 +133,8 @@ impl HostSummary {
         Ok(())
     }
 
-    /// Replaces the availability of container images. The text is the stored object of all results, by name; empty:
-    /// none.
+    /// Replaces the availability of container images. `stored` is the JSON object with the results for all images, by
+    /// name, or an empty text.
     ///
     /// # Errors
     ///

@@ -1,22 +1,22 @@
-//! The stored form of a summary: JSON with a version.
+//! The stored form of a summary: JSON with a version number.
 
 use serde::{Deserialize, Serialize};
 
 use super::error::DamagedSummary;
 use super::host_summary::HostSummary;
 
-/// Version of the stored form. It increases whenever a summary has to be made again from the stored reports, because
-/// it has a new field or a field has a new meaning.
+/// Version of the stored form. It must increase whenever stored summaries must be recreated from the stored replies,
+/// because a field is new or has a new meaning.
 pub const VERSION: u32 = 1;
 
-/// A stored summary.
+/// A summary read from its stored form.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StoredSummary {
-    /// A summary of this version.
+    /// A summary stored with the current version.
     Current(Box<HostSummary>),
-    /// The version of an older summary. It has to be made again from the stored reports.
+    /// The version of an older summary, which must be recreated from the stored replies.
     Older(u32),
-    /// The version of a summary that a newer release has stored.
+    /// The version of a summary stored by a newer release.
     Newer(u32),
 }
 
@@ -37,11 +37,11 @@ struct StoredContent {
 }
 
 impl HostSummary {
-    /// Returns the stored form.
+    /// Returns the stored form of the summary.
     ///
     /// # Errors
     ///
-    /// Returns an error if the summary cannot be written as JSON.
+    /// Returns an error if the summary cannot be serialized as JSON.
     ///
     /// # Examples
     ///
@@ -58,11 +58,11 @@ impl HostSummary {
         serde_json::to_string(&Versioned { version: VERSION, summary: self })
     }
 
-    /// Reads the stored form. Only the version of another release's summary is read.
+    /// Parses the stored form. If another release has stored it, only the version is parsed.
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is damaged.
+    /// Returns an error if the text is not valid JSON of a stored summary.
     pub fn from_stored(text: &str) -> Result<StoredSummary, DamagedSummary> {
         let StoredVersion { version } = serde_json::from_str(text).map_err(DamagedSummary)?;
         if version < VERSION {

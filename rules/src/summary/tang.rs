@@ -1,4 +1,4 @@
-//! Connectivity to the Tang servers, from the reply to `tang-connectivity-check`.
+//! Connectivity to the Tang servers, from the agent's reply to `tang-connectivity-check`.
 
 use assisted::reply::TangReport;
 
@@ -7,17 +7,17 @@ use super::excess::ExcessLog;
 use super::limits::MAX_ERROR_TEXT;
 
 compact! {
-    /// Connectivity to the Tang servers.
+    /// The connectivity of a host to its Tang servers.
     #[derive(Eq)]
     TangServers {
-        /// Whether all servers answered.
+        /// Whether the host reached all servers.
         is_success: bool,
-        /// Text of a failure.
+        /// Error message of a failed check.
         error: Box<str>,
     }
 }
 
-/// Returns the connectivity in a report, or in the error output of the step.
+/// Converts the report, or the error output of a failed step, into a summary.
 pub(super) fn read_tang(log: &mut ExcessLog, result: Result<&TangReport<'_>, &str>) -> TangServers {
     match result {
         Ok(report) => TangServers { is_success: report.is_success, error: "".into() },

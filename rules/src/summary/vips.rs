@@ -1,5 +1,5 @@
-//! Virtual IP addresses: whether they are unused, from the reply to `verify-vips`, and their leases, from the reply to
-//! `dhcp-lease-allocate`.
+//! Virtual IP addresses (VIPs): their verification, from the agent's reply to `verify-vips`, and their leases, from the
+//! reply to `dhcp-lease-allocate`.
 
 use std::net::IpAddr;
 
@@ -16,29 +16,29 @@ use super::memory::heap_len;
 
 const VIPS: ListLimit = ListLimit::new(ExcessPart::Vips, MAX_VIPS);
 
-/// Result of the check of a virtual IP address.
+/// The verification of a virtual IP address by one host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifiedVip {
-    /// The address.
+    /// The verified virtual IP address.
     pub address: IpAddr,
-    /// Its use.
+    /// Whether the address is for the API or for ingress.
     pub vip_type: VipType,
-    /// The result.
+    /// Whether the address is free.
     pub verification: VipVerification,
 }
 heap_len!(VerifiedVip { address, vip_type, verification });
 
-/// Leases of virtual IP addresses from a DHCP server.
+/// Leases of the virtual IP addresses of a cluster from a DHCP server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VipLeases {
-    /// Address of the API.
+    /// Leased address for the API.
     pub api: IpAddr,
-    /// Address of the ingress.
+    /// Leased address for ingress.
     pub ingress: IpAddr,
 }
 heap_len!(VipLeases { api, ingress });
 
-/// Returns the results of the checks of virtual IP addresses in a reply.
+/// Converts the reply of the agent into a summary.
 pub(super) fn read_vips(
     log: &mut ExcessLog,
     report: &List<reply::VerifiedVip<'_>>,
@@ -49,7 +49,7 @@ pub(super) fn read_vips(
     Ok(log.list(VIPS, vips.into_iter().flatten(), |_, vip| vip))
 }
 
-/// Returns the leases in a report.
+/// Converts the report of the agent into a summary.
 pub(super) fn read_leases(step: StepType, report: &DhcpReport<'_>) -> Result<VipLeases, InvalidReply> {
     let api = parse_address(step, &report.api_vip_address)?;
     let ingress = parse_address(step, &report.ingress_vip_address)?;
@@ -60,7 +60,7 @@ fn parse_address(step: StepType, text: &str) -> Result<IpAddr, InvalidReply> {
     text.parse().map_err(|_| InvalidReply::address(step, text))
 }
 
-/// Returns `None` if the entry has a result or a use that this version does not know.
+/// Returns `None` if the entry has a result or a VIP type unknown to this version.
 fn verified_vip(step: StepType, vip: &reply::VerifiedVip<'_>) -> Result<Option<VerifiedVip>, InvalidReply> {
     let address = parse_address(step, &vip.vip)?;
     let verification = vip.verification.as_ref().map_or(Some(VipVerification::Unverified), Extensible::known);

@@ -1,4 +1,5 @@
-//! Events about validations that changed.
+//! Compares the validation results of two points in time, and creates the events about validations that failed or were
+//! fixed.
 
 use assisted::event::Severity;
 
@@ -9,40 +10,40 @@ use super::outcome::{OutcomeStatus, ValidationOutcome};
 use super::results::ValidationResults;
 use crate::view::HostView;
 
-/// A validation that failed, or that was fixed.
+/// A validation that has started to fail, or no longer fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValidationChange<Id> {
-    /// Id.
+    /// Id of the validation.
     pub id: Id,
-    /// Kind.
+    /// Whether the validation failed or was fixed.
     pub kind: ValidationChangeKind,
 }
 
-/// The kind of a change.
+/// The direction of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValidationChangeKind {
-    /// The validation failed.
+    /// The validation fails now, and did not fail before.
     Failed {
-        /// Whether it was a success before.
+        /// Whether the validation succeeded before.
         used_to_succeed: bool,
     },
-    /// The validation succeeded after a failure.
+    /// The validation succeeds now, after a failure.
     Fixed,
 }
 
-/// The event of a change.
+/// The event that reports a change to users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValidationEvent {
-    /// Name of the event.
+    /// Name of the event in the API, such as `host_validation_failed`.
     pub name: &'static str,
-    /// Severity.
+    /// Severity of the event.
     pub severity: Severity,
-    /// Message for users.
+    /// Message of the event.
     pub message: String,
 }
 
-/// Returns the validations whose change is an event, in computing order. Only validations that clients see before and
-/// after are compared, so the first results of a host or cluster have no changes.
+/// Returns the changes that are reported as events, in computing order. A validation counts only if clients see it in
+/// both results. So the first results of a host or cluster have no changes.
 #[must_use]
 pub fn changes<O: ValidationOutcome>(
     before: Option<&ValidationResults<O>>,
@@ -66,7 +67,8 @@ pub fn changes<O: ValidationOutcome>(
 }
 
 impl<Id: ValidationId> ValidationChange<Id> {
-    /// Returns the event with the name that fits, and a message that begins with `subject`.
+    /// Returns the event for this change. The array contains the event names for a failed and for a fixed validation.
+    /// The message begins with `subject`.
     fn event_of(&self, [failed, fixed]: [&'static str; 2], subject: &str) -> ValidationEvent {
         let (name, severity, change) = match self.kind {
             ValidationChangeKind::Failed { used_to_succeed: true } => {
@@ -80,7 +82,7 @@ impl<Id: ValidationId> ValidationChange<Id> {
 }
 
 impl ValidationChange<HostValidationId> {
-    /// Returns the event.
+    /// Returns the event about a host validation.
     #[must_use]
     pub fn event(&self, host: &HostView) -> ValidationEvent {
         let name = match host.hostname() {
@@ -93,7 +95,7 @@ impl ValidationChange<HostValidationId> {
 }
 
 impl ValidationChange<ClusterValidationId> {
-    /// Returns the event.
+    /// Returns the event about a cluster validation.
     #[must_use]
     pub fn event(&self) -> ValidationEvent {
         self.event_of(["cluster_validation_failed", "cluster_validation_fixed"], "Cluster validation")

@@ -1,78 +1,78 @@
-//! The fixed properties of a validation.
+//! The properties of a validation that never change: its category, its groups, and which clients see it.
 
 use std::fmt;
 
 use assisted::host::HostStage;
 
 assisted::string_enum! {
-    /// The part of a host or cluster that a validation is about. Clients show validations by category.
+    /// The subject of a validation. Clients show validations by category.
     ValidationCategory {
-        /// The network.
+        /// Networks and addresses.
         Network = "network",
-        /// The hardware of a host, and its name.
+        /// The hardware of a host, and its host name.
         Hardware = "hardware",
         /// The hosts of a cluster.
         HostsData = "hosts-data",
         /// The settings of a cluster.
         Configuration = "configuration",
-        /// Requirements of operators.
+        /// The requirements of operators.
         Operators = "operators",
     }
 }
 
-/// The fixed properties of a validation. `G` are the groups that rules ask for.
+/// The fixed properties of a validation. `G` is the type of the groups.
 #[derive(Clone, Copy, Debug)]
 pub struct ValidationDefinition<G: 'static> {
-    /// Category.
+    /// The category under which clients show the validation.
     pub category: ValidationCategory,
-    /// Groups that require it. Empty: it is only reported.
+    /// The groups that contain the validation. A validation without a group is only reported.
     pub groups: &'static [G],
-    /// Whether users can ignore it.
+    /// Whether users can ignore the validation.
     pub is_ignorable: bool,
-    /// Stages of a host's installation in which clients do not see it.
+    /// Installation stages of a host in which clients do not see the validation.
     pub hidden_in: &'static [HostStage],
-    /// The hosts or clusters that it applies to, for the documentation.
+    /// The hosts or clusters to which the validation applies, for the documentation.
     pub applies_to: &'static str,
-    /// When it succeeds, for the documentation.
+    /// The condition for success, for the documentation.
     pub passes_if: &'static str,
 }
 
-/// The order of the validations that clients see in one category. Those of operators are always sorted by id.
+/// The order of validations within a category. Operator validations are always sorted by id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListOrder {
-    /// The order of computation, which is the order of the ids.
+    /// Computing order, which is the order of the ids in the registry.
     Computing,
     /// Sorted by id.
     ById,
 }
 
-/// The id of a validation. Ids are ordered as they are computed.
+/// The id of a validation. Ids sort in computing order.
 pub trait ValidationId: Copy + Ord + fmt::Debug + 'static {
-    /// A set of validations that rules require together.
+    /// The group type: a group is a set of validations that a status rule requires as a whole.
     type Group: Copy + PartialEq + fmt::Debug + 'static;
 
-    /// Every id, in computing order.
+    /// All ids, in computing order.
     const ALL: &'static [Self];
 
-    /// The order in which clients see them.
+    /// The order in which clients see the validations.
     const ORDER: ListOrder;
 
-    /// The ids of the Assisted Installer that are not implemented. Such a validation counts as satisfied.
+    /// Ids of the Assisted Installer without an implementation here. These validations count as satisfied.
     const UNIMPLEMENTED: &'static [&'static str];
 
-    /// Returns the string that the API uses.
+    /// Returns the id as the API shows it.
     fn as_str(self) -> &'static str;
 
-    /// Returns the fixed properties.
+    /// Returns the fixed properties of the validation.
     fn definition(self) -> &'static ValidationDefinition<Self::Group>;
 
-    /// Returns the id with this string.
+    /// Returns the id for a text, or `None` if the text is unknown.
     #[must_use]
     fn find(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|id| id.as_str() == text)
     }
 
-    /// Returns `true` if it is about the requirements of an operator.
+    /// Returns `true` if the validation is about the requirements of an operator.
     #[must_use]
     fn is_of_operator(self) -> bool {
         self.definition().category == ValidationCategory::Operators

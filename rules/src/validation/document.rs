@@ -1,4 +1,4 @@
-//! `docs/validations.md` has the registry of this crate.
+//! Generates `docs/validations.md` from the registry of validations.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use super::definition::ValidationId;
 use super::host::{HostGroup, HostOutcome};
 use super::outcome::ValidationOutcome;
 
-/// The group of a validation with these outcomes.
+/// The group type of the validations with outcome type `O`.
 type Group<O> = <<O as ValidationOutcome>::Id as ValidationId>::Group;
 
-/// The groups of hosts with their names and effects.
+/// The groups of host validations, with their names and the effect of a failure.
 const HOST_GROUPS: &[(HostGroup, &str, &str)] = &[
     (HostGroup::Connection, "connection", "is `disconnected`"),
     (HostGroup::ValidInventory, "valid inventory", "is being discovered"),
@@ -24,7 +24,7 @@ const HOST_GROUPS: &[(HostGroup, &str, &str)] = &[
     (HostGroup::Unbound, "unbound", "is `insufficient-unbound`, if it does not belong to a cluster"),
 ];
 
-/// The groups of clusters with their names and effects.
+/// The groups of cluster validations, with their names and the effect of a failure.
 const CLUSTER_GROUPS: &[(ClusterGroup, &str, &str)] = &[
     (ClusterGroup::PendingConditions, "pending conditions", "is `pending-for-input`"),
     (
@@ -71,7 +71,7 @@ If a validation of a group does not pass, the host has another status:
 const AFTER_HOST_GROUPS: &str = "
 A validation without a group is only reported.
 
-The order is that of the computation. While a host reboots after its installation, and later, the results of
+The validations are listed in computing order. While a host reboots after its installation, and later, the results of
 validations with an asterisk are hidden.
 ";
 
@@ -87,7 +87,7 @@ If a validation of a group does not pass, the cluster has another status:
 const AFTER_CLUSTER_GROUPS: &str = "
 A validation without a group is only reported.
 
-The order is that of the computation.
+The validations are listed in computing order.
 ";
 
 fn effects<G>(groups: &[(G, &str, &str)]) -> String {
@@ -126,7 +126,7 @@ fn messages<O: ValidationOutcome>(owners: &str) -> String {
         for sample in O::samples(*id) {
             let description = sample.describe();
             let status = description.status.shown().map_or("not shown", |status| status.as_str());
-            // Patterns in messages contain characters of Markdown.
+            // Message texts may contain patterns with characters that are special in Markdown.
             let message = if description.message.contains('^') {
                 description.message.replace('^', "`^") + "`"
             } else {

@@ -1,16 +1,16 @@
-//! The validations that the user of a cluster ignores.
+//! The lists of validations that a user ignores for a cluster.
 
 use super::definition::ValidationId;
 
-/// The item of a list that stands for all validations that can be ignored.
+/// The list item that stands for all ignorable validations.
 const ALL: &str = "all";
 
-/// A list of ignored validations that is not a list of strings as JSON.
+/// The error for a text that is not a JSON list of strings.
 #[derive(Debug, thiserror::Error)]
 #[error("invalid list of ignored validations: a JSON list of ids is expected")]
 pub struct IgnoredListError(#[from] serde_json::Error);
 
-/// The validations that the user of a cluster ignores.
+/// The validations that the user ignores for a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IgnoredValidations<Id> {
     has_list: bool,
@@ -20,18 +20,18 @@ pub struct IgnoredValidations<Id> {
 }
 
 impl<Id: ValidationId> IgnoredValidations<Id> {
-    /// Returns the value of a host without a cluster, and of a cluster without a list.
+    /// Returns the value for a host without a cluster, and for a cluster without a list.
     #[must_use]
     pub fn none() -> Self {
         Self { has_list: false, has_all: false, ids: Vec::new(), unknown: Vec::new() }
     }
 
-    /// Reads a list of ids as JSON. An empty text has no list, which differs from an empty list: see
-    /// [`has_list`](Self::has_list). Unknown ids are not refused, because other versions of the service know them.
+    /// Parses a JSON list of ids. An empty text means that no list is set, which differs from an empty list: see
+    /// [`has_list`](Self::has_list). Unknown ids are accepted, because other versions of the service may know them.
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not a list of strings.
+    /// Returns an error if the text is neither empty nor a JSON list of strings.
     pub fn parse(text: &str) -> Result<Self, IgnoredListError> {
         if text.is_empty() {
             return Ok(Self::none());
@@ -47,25 +47,26 @@ impl<Id: ValidationId> IgnoredValidations<Id> {
         Ok(ignored)
     }
 
-    /// Returns `true` if a list is set, even an empty one. The configuration of the service then switches no validation
-    /// of the cluster off.
+    /// Returns `true` if a list is set, even an empty one. The service then ignores its own list of disabled
+    /// validations for this cluster.
     #[must_use]
     pub fn has_list(&self) -> bool {
         self.has_list
     }
 
-    /// Returns `true` if the list contains the validation, and it can be ignored.
+    /// Returns `true` if the list contains the validation and the validation can be ignored.
     #[must_use]
     pub fn contains(&self, id: Id) -> bool {
         id.definition().is_ignorable && (self.has_all || self.ids.contains(&id))
     }
 
-    /// Returns the items of the list that are not ids of this version.
+    /// Returns the items of the list that this version does not know as ids.
     pub fn unknown(&self) -> impl Iterator<Item = &str> {
         self.unknown.iter().map(AsRef::as_ref)
     }
 
-    /// Returns the ids that cannot be ignored, and for which the API refuses the list. A list with `all` is accepted.
+    /// Returns the ids that cannot be ignored. The API refuses the list because of them, unless the list contains
+    /// `all`.
     pub fn refused(&self) -> impl Iterator<Item = Id> {
         let ids = self.ids.iter().copied().filter(|id| !id.definition().is_ignorable);
         ids.filter(|_| !self.has_all)
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn all_leaves_out_ids_that_cannot_be_ignored() {
+    fn all_excludes_non_ignorable_ids() {
         let ids = contained(r#"["all","connected"]"#);
         assert!(ids.contains(&HasMinMemory));
         let never = [
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_cannot_be_ignored_are_refused_unless_all_is_listed() {
+    fn non_ignorable_ids_are_refused_unless_all_is_listed() {
         let refused = |text: &str| Ignored::parse(text).unwrap().refused().collect::<Vec<_>>();
         assert_eq!(refused(r#"["connected","has-min-memory"]"#), [Connected]);
         assert_eq!(refused(r#"["connected","all"]"#), []);
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_texts_that_are_not_lists_of_strings() {
+    fn rejects_malformed_lists() {
         for text in ["x", "{}", "null", "[1]", r#""all""#, " "] {
             assert!(Ignored::parse(text).is_err(), "{text:?}");
         }

@@ -1,4 +1,4 @@
-//! Outcomes, and the macro that makes a registry of validations.
+//! The outcome of a validation, and the macro that defines a registry of validations.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,16 +19,16 @@ pub enum OutcomeStatus {
     Suppressed,
     /// The validation failed.
     Failure,
-    /// Data is missing.
+    /// Data that the validation needs is missing.
     Pending,
     /// The validation could not be computed.
     Error,
-    /// The validation is switched off.
+    /// The operator of the service has disabled the validation.
     Disabled,
 }
 
 impl OutcomeStatus {
-    /// Returns the status that clients see. `None`: they do not see the validation.
+    /// Returns the status that clients see, or `None` if clients do not see the validation.
     #[must_use]
     pub fn shown(self) -> Option<ValidationStatus> {
         match self {
@@ -42,14 +42,14 @@ impl OutcomeStatus {
     }
 }
 
-/// What clients see of an outcome.
+/// The parts of an outcome that clients see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutcomeDescription {
-    /// Status.
+    /// The status of the outcome.
     pub status: OutcomeStatus,
-    /// Message for users.
+    /// The message for users.
     pub message: Cow<'static, str>,
-    /// What a user can do. `None`: nothing has to be done.
+    /// The action that a user can take. `None` if no action is needed.
     pub remedy: Option<&'static str>,
 }
 
@@ -84,11 +84,12 @@ impl OutcomeDescription {
     }
 }
 
-/// The outcomes of one validation: an enum whose variants carry the arguments of the message.
+/// The outcome type of one validation: an enum whose variants carry the arguments of the message.
 ///
-/// The names of its variants and fields are stored. A renamed one is computed again.
+/// The names of variants and fields are stored. After a variant or field is renamed, stored outcomes are computed
+/// again.
 pub(super) trait TypedOutcome: Clone + fmt::Debug + PartialEq + Serialize + DeserializeOwned {
-    /// The groups of the validation.
+    /// The group type of the validation.
     type Group: 'static;
 
     /// The facts that the validation reads.
@@ -97,73 +98,73 @@ pub(super) trait TypedOutcome: Clone + fmt::Debug + PartialEq + Serialize + Dese
     /// The fixed properties of the validation.
     const DEFINITION: ValidationDefinition<Self::Group>;
 
-    /// Computes the validation.
+    /// Computes the outcome from the facts.
     fn evaluate(input: &Self::Input<'_>) -> Self;
 
-    /// Returns the status, the message and the remedy.
+    /// Returns the status, the message and the remedy of the outcome.
     fn describe(&self) -> OutcomeDescription;
 
     /// Returns `true` if `other` is the same variant with the same items, such as names. Outcomes with measured numbers
-    /// override this, so that another number alone is not stored.
+    /// override this function, so that a change of only a measured number is not stored.
     fn has_same_items(&self, other: &Self) -> bool {
         self == other
     }
 
-    /// Returns an outcome of each variant, with arguments that suit the documentation.
+    /// Returns at least one outcome for each variant, with example arguments for the documentation.
     fn samples() -> Vec<Self>;
 }
 
-/// The facts that validations read.
+/// The input of a set of validations.
 pub trait ValidationInput<Id> {
-    /// Returns `true` if the configuration of the service switches the validation off.
+    /// Returns `true` if the operator of the service has disabled the validation.
     fn is_disabled(&self, id: Id) -> bool;
 
-    /// Returns `true` if clients do not see the validation at the moment.
+    /// Returns `true` if clients currently do not see the validation.
     fn is_hidden(&self, id: Id) -> bool;
 }
 
-/// An outcome of any validation of hosts, or of clusters.
+/// The outcome of any host validation, or of any cluster validation.
 pub trait ValidationOutcome: Clone + fmt::Debug + PartialEq {
-    /// The ids.
+    /// The type of the validation ids.
     type Id: ValidationId;
 
     /// The facts that the validations read.
     type Input<'a>: ValidationInput<Self::Id>;
 
-    /// Computes a validation.
+    /// Computes the validation `id`.
     fn evaluate(id: Self::Id, input: &Self::Input<'_>) -> Self;
 
-    /// Returns the outcome of a validation that is switched off.
+    /// Returns the outcome of a validation that the operator has disabled.
     fn disabled(id: Self::Id) -> Self;
 
-    /// Returns the id.
+    /// Returns the id of the validation.
     fn id(&self) -> Self::Id;
 
-    /// Returns the status, the message and the remedy.
+    /// Returns the status, the message and the remedy of the outcome.
     fn describe(&self) -> OutcomeDescription;
 
-    /// Returns `true` if the status and the failing items are the same, whatever the measured numbers are.
+    /// Returns `true` if the status and the failing items are the same. Measured numbers are ignored.
     fn has_same_items(&self, other: &Self) -> bool;
 
-    /// Returns the arguments as JSON. `None`: the validation is switched off.
+    /// Returns the arguments of the outcome as JSON, or `None` if the validation is disabled.
     ///
     /// # Errors
     ///
-    /// Returns an error if an argument cannot be written as JSON.
+    /// Returns an error if an argument cannot be serialized as JSON.
     fn to_content(&self) -> Result<Option<Value>, serde_json::Error>;
 
-    /// Returns the outcome with these arguments.
+    /// Creates an outcome of the validation `id` from its JSON arguments.
     ///
     /// # Errors
     ///
-    /// Returns an error if the arguments are not those of an outcome of this validation.
+    /// Returns an error if the JSON does not match any outcome of the validation.
     fn from_content(id: Self::Id, content: Value) -> Result<Self, serde_json::Error>;
 
-    /// Returns samples of the outcomes of a validation.
+    /// Returns example outcomes of a validation.
     fn samples(id: Self::Id) -> Vec<Self>;
 }
 
-/// Defines the enum of ids and the enum of outcomes from a list with one line for each validation, in computing order.
+/// Defines the enum of ids and the enum of outcomes. The list has one line for each validation, in computing order.
 macro_rules! registry {
     (
         $(#[$id_meta:meta])* $vis:vis ids: $Id:ident,
@@ -211,7 +212,7 @@ macro_rules! registry {
         $(#[$outcome_meta])*
         #[derive(Clone, Debug, PartialEq)]
         $vis enum $Outcome {
-            /// The configuration of the service switches the validation off.
+            /// The operator of the service has disabled the validation.
             Disabled($Id),
             $(#[doc = $doc] $Variant($Typed),)*
         }

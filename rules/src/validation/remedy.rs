@@ -1,7 +1,7 @@
-//! What users can do about the validations that a service shows.
+//! Remedies: the actions that a user can take for validations that a service reports.
 //!
-//! The service may be another one, or another version of this one, so only the id, the status and the message of a
-//! validation are known.
+//! The service may be another product or another version, so only the id, the status and the message of a validation
+//! are available.
 
 use assisted::host::ValidationStatus;
 
@@ -10,8 +10,8 @@ use super::definition::ValidationId;
 use super::host::HostOutcome;
 use super::outcome::ValidationOutcome;
 
-/// Returns what a user can do about a validation of a host. The message selects the remedy if outcomes of the same
-/// status have several. `None`: the validation is unknown, or nothing has to be done.
+/// Returns the remedy for a host validation. If several outcomes have the same status, the most similar message selects
+/// the remedy. Returns `None` if the validation is unknown or needs no action.
 ///
 /// # Examples
 ///
@@ -27,24 +27,25 @@ pub fn remedy_of_host(id: &str, status: ValidationStatus, message: &str) -> Opti
     remedy::<HostOutcome>(id, status, message)
 }
 
-/// Returns what a user can do about a validation of a cluster, as [`remedy_of_host`] does.
+/// Returns the remedy for a cluster validation. See [`remedy_of_host`].
 #[must_use]
 pub fn remedy_of_cluster(id: &str, status: ValidationStatus, message: &str) -> Option<&'static str> {
     remedy::<ClusterOutcome>(id, status, message)
 }
 
-/// Returns the remedy of the sample with the most similar message, and of the first one if several are equally similar.
+/// Returns the remedy of the sample with the most similar message. If several are equally similar, returns the remedy
+/// of the first.
 fn remedy<O: ValidationOutcome>(id: &str, status: ValidationStatus, message: &str) -> Option<&'static str> {
     let samples = O::samples(O::Id::find(id)?);
     let descriptions = samples.iter().map(O::describe).filter(|it| it.status.shown() == Some(status));
     let mut with_lengths: Vec<_> =
         descriptions.map(|it| (common_len(&it.message, message), it.remedy)).collect();
-    // The sort is stable.
+    // A stable sort keeps the first of several equally similar messages in front.
     with_lengths.sort_by_key(|(len, _)| std::cmp::Reverse(*len));
     with_lengths.into_iter().next()?.1
 }
 
-/// Returns the number of characters at the beginning of both texts that are equal. Numbers and names come later.
+/// Returns the length of the common prefix in characters. Numbers and names usually follow later in a message.
 fn common_len(one: &str, other: &str) -> usize {
     one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
 }
@@ -56,7 +57,7 @@ mod tests {
     use crate::validation::HostValidationId;
 
     #[test]
-    fn every_sample_has_its_own_remedy() {
+    fn every_sample_message_selects_its_remedy() {
         for id in HostValidationId::ALL {
             for sample in HostOutcome::samples(*id) {
                 let description = sample.describe();
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn message_with_other_numbers_has_the_remedy_of_its_outcome() {
+    fn message_with_different_numbers_selects_the_same_remedy() {
         let remedy = |message| remedy_of_cluster("network-prefix-valid", ValidationStatus::Failure, message);
         let too_long =
             "Host prefix, now 30, must be less than or equal to 25 to allow at least 128 addresses";
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn unfamiliar_message_has_the_remedy_of_the_first_outcome_with_its_status() {
+    fn unknown_message_selects_the_first_remedy_of_its_status() {
         let remedy = remedy_of_host("hostname-valid", ValidationStatus::Failure, "");
         assert!(remedy.is_some_and(|remedy| remedy.starts_with("Wait for the inventory report")));
     }

@@ -1,4 +1,4 @@
-//! The outcomes of all validations of a host or a cluster at one time.
+//! The outcomes of all validations of one host or cluster at one time.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use super::definition::{ListOrder, ValidationCategory, ValidationId};
 use super::ignored::IgnoredValidations;
 use super::outcome::{OutcomeStatus, ValidationInput as _, ValidationOutcome};
 
-/// The outcomes of all validations of a host or a cluster at one time.
+/// The outcomes of all validations of one host or cluster at one time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidationResults<O: ValidationOutcome> {
-    /// Sorted by id; at most one for each id.
+    /// Sorted by id, with at most one outcome for each id.
     outcomes: Vec<O>,
-    /// Validations that clients do not see, because of the stage of the installation.
+    /// Validations that clients do not see in the current stage of the installation.
     hidden: Vec<O::Id>,
 }
 
@@ -24,7 +24,7 @@ impl<O: ValidationOutcome> Default for ValidationResults<O> {
 }
 
 impl<O: ValidationOutcome> ValidationResults<O> {
-    /// Computes all validations.
+    /// Evaluates all validations of the registry.
     #[must_use]
     pub fn evaluate(input: &O::Input<'_>) -> Self {
         let outcome =
@@ -36,7 +36,7 @@ impl<O: ValidationOutcome> ValidationResults<O> {
         }
     }
 
-    /// Returns the results with these outcomes, in any order. Of two with the same id, the last one counts.
+    /// Creates results from outcomes in any order. If several outcomes have the same id, the last one is used.
     pub(super) fn from_parts(outcomes: impl IntoIterator<Item = O>, hidden: Vec<O::Id>) -> Self {
         let outcomes: BTreeMap<_, _> = outcomes.into_iter().map(|outcome| (outcome.id(), outcome)).collect();
         Self { outcomes: outcomes.into_values().collect(), hidden }
@@ -48,20 +48,20 @@ impl<O: ValidationOutcome> ValidationResults<O> {
         &self.outcomes
     }
 
-    /// Returns the validations that clients do not see, because of the stage of the installation.
+    /// Returns the validations that clients do not see in the current stage of the installation.
     #[must_use]
     pub fn hidden(&self) -> &[O::Id] {
         &self.hidden
     }
 
-    /// Returns the outcome of a validation. `None`: the results were stored by a version without this validation.
+    /// Returns the outcome of a validation. `None` if a version without this validation stored the results.
     #[must_use]
     pub fn outcome(&self, id: O::Id) -> Option<&O> {
         self.outcomes.iter().find(|outcome| outcome.id() == id)
     }
 
-    /// Returns `true` if the same validations have the same statuses and the same failing items, whatever the measured
-    /// numbers are. Such results need not be stored again.
+    /// Returns `true` if all validations have the same statuses and the same failing items in both results. Measured
+    /// numbers are ignored. Such results need not be stored again.
     #[must_use]
     pub fn has_same_outcomes(&self, other: &Self) -> bool {
         self.hidden == other.hidden
@@ -69,8 +69,8 @@ impl<O: ValidationOutcome> ValidationResults<O> {
             && self.outcomes.iter().zip(&other.outcomes).all(|(one, other)| one.has_same_items(other))
     }
 
-    /// Returns `true` if a rule that requires the validation may proceed: it passed, it is switched off, or clients see
-    /// it and the user ignores it.
+    /// Returns `true` if the validation does not block a rule: it passed, it is disabled, or clients see it and the
+    /// user ignores it.
     #[must_use]
     pub fn is_satisfied(&self, id: O::Id, ignored: &IgnoredValidations<O::Id>) -> bool {
         let Some(outcome) = self.outcome(id) else { return false };
@@ -94,11 +94,11 @@ impl<O: ValidationOutcome> ValidationResults<O> {
         members.all(|id| self.is_satisfied(*id, ignored))
     }
 
-    /// Returns the sorted messages of the validations that failed, for status texts.
+    /// Returns the messages of the failed validations that clients see, sorted. Status texts contain them.
     #[must_use]
     pub fn failing_messages(&self) -> Vec<String> {
-        let shown = self.outcomes.iter().filter(|outcome| self.shown_status(outcome).is_some());
-        let failing = shown.map(O::describe).filter(|it| it.status == OutcomeStatus::Failure);
+        let visible = self.outcomes.iter().filter(|outcome| self.shown_status(outcome).is_some());
+        let failing = visible.map(O::describe).filter(|it| it.status == OutcomeStatus::Failure);
         let mut messages: Vec<_> = failing.map(|it| it.message.into_owned()).collect();
         messages.sort_unstable();
         messages
@@ -128,7 +128,7 @@ impl<O: ValidationOutcome> ValidationResults<O> {
         categories.into_iter().map(|(category, validations)| (category.as_str(), validations)).collect()
     }
 
-    /// Returns the status of an outcome that clients see.
+    /// Returns the status of an outcome, or `None` if clients do not see the outcome.
     pub(super) fn shown_status(&self, outcome: &O) -> Option<OutcomeStatus> {
         let status = outcome.describe().status;
         (status.shown().is_some() && !self.is_hidden(outcome)).then_some(status)

@@ -1,29 +1,29 @@
-//! The settings of the service that concern validations.
+//! Settings with which the operator of the service disables validations.
 
 use std::collections::BTreeSet;
 
 use super::definition::ValidationId;
 
-/// The settings of the service that concern validations.
+/// The validations that the operator of the service has disabled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValidationSettings {
-    /// Validations of hosts that are switched off.
+    /// The disabled host validations.
     pub disabled_host: DisabledValidations,
-    /// Validations of clusters that are switched off.
+    /// The disabled cluster validations.
     pub disabled_cluster: DisabledValidations,
 }
 
-/// Validations of hosts, or of clusters, that are switched off. Requirements of operators cannot be switched off.
+/// A set of disabled host or cluster validations. Requirements of operators cannot be disabled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DisabledValidations(BTreeSet<&'static str>);
 
 impl DisabledValidations {
-    /// Reads a list of ids, which are separated by commas. An empty text switches nothing off. Ids of validations that
-    /// are [not implemented](ValidationId::UNIMPLEMENTED) are accepted and have no effect.
+    /// Parses a comma-separated list of ids. An empty text disables nothing. Ids of
+    /// [unimplemented](ValidationId::UNIMPLEMENTED) validations are accepted and have no effect.
     ///
     /// # Errors
     ///
-    /// Returns an error if an item is empty or not an id.
+    /// Returns an error if an item of the list is empty or an unknown id.
     pub fn parse<Id: ValidationId>(list: &str) -> Result<Self, DisabledListError> {
         if list.is_empty() {
             return Ok(Self::default());
@@ -39,26 +39,26 @@ impl DisabledValidations {
         list.split(',').map(parse).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Returns `true` if the validation is switched off.
+    /// Returns `true` if the validation is disabled.
     #[must_use]
     pub fn contains<Id: ValidationId>(&self, id: Id) -> bool {
         !id.is_of_operator() && self.0.contains(id.as_str())
     }
 }
 
-/// An invalid list of validations that are switched off.
+/// The error for an invalid list of disabled validations.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DisabledListError {
-    /// An item is empty.
+    /// An item of the list is empty.
     #[error("empty validation id in {list:?}")]
     Empty {
-        /// The list.
+        /// The whole list, for the message.
         list: Box<str>,
     },
-    /// An item is not an id.
+    /// An item of the list is an unknown id.
     #[error("unknown validation id {id:?}")]
     Unknown {
-        /// The item.
+        /// The unknown id.
         id: Box<str>,
     },
 }
@@ -70,7 +70,7 @@ mod tests {
     use crate::validation::host::HostValidationId;
 
     #[test]
-    fn lists_are_separated_by_commas() {
+    fn parses_comma_separated_lists() {
         let disabled = DisabledValidations::parse::<HostValidationId>("has-min-memory,connected").unwrap();
         let ids: Vec<_> = HostValidationId::ALL.iter().filter(|id| disabled.contains(**id)).collect();
         assert_eq!(ids, [&HostValidationId::Connected, &HostValidationId::HasMinMemory]);

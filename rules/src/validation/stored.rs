@@ -1,4 +1,4 @@
-//! The stored form of results: a JSON object with a version, and the arguments of each outcome by id.
+//! The stored form of validation results: a JSON object with a version, and with the arguments of each outcome by id.
 
 use serde::de::DeserializeOwned;
 use serde::ser::Error as _;
@@ -9,24 +9,25 @@ use super::definition::ValidationId as _;
 use super::outcome::ValidationOutcome;
 use super::results::ValidationResults;
 
-/// The version of the stored form. New ids and outcomes need no new version: see [`ValidationResults::from_stored`].
+/// The version of the stored form. New ids and new outcomes do not need a new version: see
+/// [`ValidationResults::from_stored`].
 const VERSION: u64 = 1;
 
-/// Stored results that cannot be read.
+/// The error for stored results that cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoredResultsError {
-    /// The text is not JSON, or a member has another type.
+    /// The text is not JSON, or a member has an unexpected type.
     #[error("invalid stored validation results")]
     Json(#[from] serde_json::Error),
-    /// The form is that of another version.
+    /// Another version of the service stored the results in a different form.
     #[error("stored validation results have version {found}, version {VERSION} is expected")]
     Version {
-        /// The version of the text.
+        /// The version in the text.
         found: u64,
     },
 }
 
-/// Results with the version of their form.
+/// Results, with the version of their stored form.
 #[derive(Serialize, Deserialize)]
 struct Versioned<T> {
     version: u64,
@@ -53,27 +54,26 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, StoredResultsEr
 }
 
 impl<O: ValidationOutcome> ValidationResults<O> {
-    /// Returns the text to store.
+    /// Returns the results in the form that is stored in the database.
     ///
     /// # Errors
     ///
-    /// Returns an error if an argument cannot be written as JSON.
+    /// Returns an error if an argument of an outcome cannot be serialized as JSON.
     pub fn to_stored(&self) -> Result<String, StoredResultsError> {
         write(self)
     }
 
-    /// Reads a stored text. Leaves out validations and outcomes that only newer versions of the service have, as if
+    /// Parses stored results. Validations and outcomes that only newer versions of the service have are omitted, as if
     /// they were not computed yet.
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is malformed, or if its form is that of another version.
+    /// Returns an error if the text is malformed, or if another version of the service stored it in a different form.
     pub fn from_stored(text: &str) -> Result<Self, StoredResultsError> {
         read(text)
     }
 }
 
-/// The members of the stored form.
 #[derive(Serialize, Deserialize)]
 struct StoredMembers {
     outcomes: Map<String, Value>,
@@ -104,7 +104,7 @@ impl<'de, O: ValidationOutcome> Deserialize<'de> for ValidationResults<O> {
         let find = |id: &String| O::Id::find(id);
         let disabled = members.disabled.iter().filter_map(find).map(O::disabled);
         let computed = members.outcomes.into_iter().filter_map(|(id, content)| {
-            // The outcome may be one that this version does not have.
+            // This version may not have the stored outcome. It is then omitted.
             O::from_content(O::Id::find(&id)?, content).ok()
         });
         let outcomes: Vec<_> = computed.chain(disabled).collect();

@@ -1,6 +1,6 @@
-//! The validations of the Assisted Installer that are not implemented. Their ids are valid in settings.
+//! The validations of the Assisted Installer without an implementation here. Settings accept their ids.
 
-/// Ids of host validations.
+/// Ids of unimplemented host validations.
 pub(super) const OF_HOSTS: &[&str] = &[
     "has-cpu-cores-for-role",
     "has-memory-for-role",
@@ -58,7 +58,7 @@ pub(super) const OF_HOSTS: &[&str] = &[
     "openshift-logging-requirements-satisfied",
 ];
 
-/// Ids of cluster validations.
+/// Ids of unimplemented cluster validations.
 pub(super) const OF_CLUSTERS: &[&str] = &[
     "custom-manifests-requirements-satisfied",
     "platform-requirements-satisfied",

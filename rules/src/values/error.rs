@@ -1,6 +1,6 @@
-//! The error of an invalid value.
+//! The error for an invalid value.
 
-/// The reason why a value is refused. Clients see the text.
+/// The reason why a value is invalid. Clients receive the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidValue(String);

@@ -1,4 +1,4 @@
-//! Values that clusters and infra-envs have in common. The error texts are those of the Assisted Installer.
+//! Checks for values that both clusters and infra-envs have. The error texts match the Assisted Installer.
 
 mod error;
 mod ntp;

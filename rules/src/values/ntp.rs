@@ -1,4 +1,4 @@
-//! Rules for time servers (NTP sources).
+//! Checks for time servers (NTP sources).
 
 use std::net::IpAddr;
 use std::sync::LazyLock;
@@ -11,12 +11,12 @@ use super::error::InvalidValue;
 static HOST_NAME: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^[a-z0-9][a-z0-9\-\.]{0,61}[a-z0-9]$").unwrap());
 
-/// Checks both lists of time servers, of which one must be empty. `default` is always accepted, because the operator
-/// configured it.
+/// Checks both lists of time servers, one of which must be empty. `default` is always accepted, because the operator of
+/// the service configured it.
 ///
 /// # Errors
 ///
-/// Returns an error if both lists have sources, or if a source is neither a host name nor an address.
+/// Returns an error if both lists have entries, or if an entry is neither a host name nor an IP address.
 pub fn check_ntp_sources(additional: &str, only: &str, default: &str) -> Result<(), InvalidValue> {
     if !additional.is_empty() && !only.is_empty() {
         return Err(InvalidValue::new("ntp_sources and additional_ntp_sources are mutually exclusive"));

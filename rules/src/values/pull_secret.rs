@@ -1,4 +1,4 @@
-//! Rules for pull secrets.
+//! Checks for pull secrets.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -6,25 +6,25 @@ use serde_json::{Map, Value};
 
 use super::error::InvalidValue;
 
-/// The images that hosts must be able to pull, and the registries that need no credentials.
+/// The images that hosts must be able to pull, and the registries that do not need credentials.
 #[derive(Clone, Copy, Debug)]
 pub struct RequiredRegistries<'a> {
-    /// Image references.
+    /// References of the images.
     pub images: &'a [&'a str],
-    /// Public registries, or paths in them.
+    /// Registries, or paths in registries, that do not need credentials.
     pub public: &'a [String],
 }
 
-/// Checks a pull secret.
+/// Checks that a pull secret is well formed and contains the required credentials.
 ///
 /// # Errors
 ///
-/// Returns an error if the text is not a pull secret, or if it lacks the credentials of a required registry. Of the pull
-/// secret, the error shows only names of registries.
+/// Returns an error if the text is not a pull secret, or if the credentials of a required registry are missing. The
+/// error never contains parts of the pull secret other than registry names.
 pub fn check_pull_secret(text: &str, required: RequiredRegistries<'_>) -> Result<(), InvalidValue> {
     let json: Value = serde_json::from_str(text.trim())
         .map_err(|_| InvalidValue::new("pull secret must be a well-formed JSON"))?;
-    // Go's JSON decoder ignores the case of this key, but not of the map keys below it.
+    // Go's JSON decoder matches this key case-insensitively, but not the registry names below it.
     let auths =
         json.as_object().and_then(|map| map.iter().rfind(|(key, _)| key.eq_ignore_ascii_case("auths")));
     let auths = auths.and_then(|(_, auths)| auths.as_object()).filter(|auths| !auths.is_empty());
@@ -79,7 +79,8 @@ fn repository(image: &str) -> &str {
     }
 }
 
-/// Returns `true` if the image's registry, or a parent of its path, has credentials or needs none.
+/// Returns `true` if the pull secret has credentials for the image's registry or for a parent of its path, or if none
+/// are needed.
 fn is_covered(image: &str, auths: &Map<String, Value>, public: &[String]) -> bool {
     let mut place = repository(image);
     if place.is_empty() {

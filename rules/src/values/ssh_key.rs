@@ -1,4 +1,4 @@
-//! Rules for SSH public keys.
+//! Checks for SSH public keys.
 
 use std::sync::LazyLock;
 
@@ -18,11 +18,11 @@ static KEY: LazyLock<Regex> = LazyLock::new(|| {
     .unwrap()
 });
 
-/// Checks SSH public keys, one per line. Ignores empty lines, and blanks around keys. Returns the text to store.
+/// Checks SSH public keys, one per line, and returns the text to store. Ignores empty lines, and blanks around keys.
 ///
 /// # Errors
 ///
-/// Returns an error that shows the key if a key is malformed or of an unsupported type.
+/// Returns an error if a key is malformed or has an unsupported type. The error contains the key.
 pub fn check_ssh_keys(text: &str) -> Result<String, InvalidValue> {
     let text = text.trim();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {

@@ -1,7 +1,7 @@
-//! The facts about a cluster and its hosts that rules read.
+//! Views: the facts about a cluster and its hosts that rules read.
 //!
-//! A caller makes a [`HostView`] from its record of a host and the [summary](crate::summary) of the host's reports, and
-//! a [`ClusterView`] from its record of a cluster and the views of all hosts.
+//! The caller creates a [`HostView`] from its host record and the [summary](crate::summary) of the agent's reports. It
+//! creates a [`ClusterView`] from its cluster record and the views of all hosts.
 
 use std::sync::Arc;
 
@@ -17,62 +17,62 @@ use std::net::IpAddr;
 
 use crate::summary::{HostSummary, NicSummary};
 
-/// A host as rules see it.
+/// The facts about a host that rules read.
 #[derive(Clone, Debug)]
 pub struct HostView {
-    /// Id.
+    /// Id of the host.
     pub id: HostId,
-    /// Infra-env.
+    /// Id of the infra-env whose discovery image the host booted.
     pub infra_env_id: InfraEnvId,
-    /// Kind.
+    /// Kind of the host. Shows whether it joins an existing cluster.
     pub kind: HostKind,
-    /// Status.
+    /// Current status of the host.
     pub status: HostStatus,
-    /// Stage of the installation.
+    /// Stage of the installation. `None` before the installer has reported one.
     pub stage: Option<HostStage>,
-    /// Role that the user chose.
+    /// Role selected by the user, or [`HostRole::AutoAssign`].
     pub role: HostRole,
-    /// Role that the service suggests.
+    /// Role suggested by the service, or [`HostRole::AutoAssign`].
     pub suggested_role: HostRole,
-    /// Whether it runs the temporary bootstrap control plane.
+    /// Whether the host runs the temporary bootstrap control plane.
     pub bootstrap: bool,
-    /// Name that the user chose. Empty: the name in the inventory report.
+    /// Name selected by the user. Empty if the name in the inventory report applies.
     pub requested_hostname: Box<str>,
-    /// Id of the installation disk. Empty: none.
+    /// Id of the installation disk. Empty if none is selected.
     pub installation_disk_id: Box<str>,
-    /// Device path of the installation disk. Empty: none.
+    /// Device path of the installation disk. Empty if none is selected.
     pub installation_disk_path: Box<str>,
-    /// Ids of the disks that the user excludes from formatting.
+    /// Ids of the disks that the installation must not format, selected by the user.
     pub skip_formatting_disks: Vec<Box<str>>,
-    /// Container image of the agent.
+    /// Container image of the running agent, as the agent reports it.
     pub agent_version: Box<str>,
-    /// Machine config pool. Empty: the pool of its role.
+    /// Machine config pool selected by the user. Empty if the pool of the role applies.
     pub machine_config_pool: Box<str>,
-    /// Arguments of coreos-installer that the user chose: a list as JSON. Empty: none.
+    /// User-supplied arguments of coreos-installer, as a JSON list. Empty if the user has not set any.
     pub installer_args: Box<str>,
-    /// Whether it has credentials of its BMC, for fencing.
+    /// Whether the host has BMC credentials for fencing.
     pub has_fencing_credentials: bool,
-    /// Token for the Ignition endpoint of the cluster that it joins.
+    /// Token for the Ignition endpoint of the cluster that the host joins.
     pub ignition_endpoint_token: Option<Secret>,
-    /// Headers that the user chose for requests to the Ignition endpoint.
+    /// User-supplied headers for requests to the Ignition endpoint.
     pub ignition_endpoint_headers: Vec<Header>,
-    /// CA certificate in the user's override of its Ignition config: PEM, in base64.
+    /// CA certificate in the host's Ignition override, as base64-encoded PEM.
     pub ignition_ca_certificate: Option<Box<str>>,
-    /// Whether its logs were uploaded since it last registered or was reset.
+    /// Whether the logs of the host were uploaded since its last registration or reset.
     pub has_logs: bool,
-    /// Whether its agent has checked in recently.
+    /// Whether the agent has checked in recently.
     pub is_connected: bool,
-    /// Whether it can read its boot media, as far as its agent has reported.
+    /// Whether the boot media are readable, according to the latest report of the agent.
     pub has_media: bool,
-    /// Seconds by which its clock is ahead of the service's. `None`: its agent sends no time.
+    /// Seconds by which the host's clock is ahead of the service's clock. `None` if the agent does not send the time.
     pub clock_skew: Option<i64>,
-    /// What its agent has reported.
+    /// The facts that the agent has reported.
     pub summary: Arc<HostSummary>,
 }
 
 impl HostView {
-    /// Returns a connected host of a cluster that was just discovered: it has reported nothing, and no user chose
-    /// anything.
+    /// Returns the view of a newly discovered host in a cluster. It is connected, it has reported nothing, and users
+    /// have made no settings for it.
     #[must_use]
     pub fn new(id: HostId, infra_env_id: InfraEnvId) -> Self {
         Self {
@@ -103,13 +103,13 @@ impl HostView {
         }
     }
 
-    /// Returns the role that counts: the chosen one, or else the suggested one.
+    /// Returns the role selected by the user, or else the role suggested by the service.
     #[must_use]
     pub fn effective_role(&self) -> HostRole {
         if self.role == HostRole::AutoAssign { self.suggested_role } else { self.role }
     }
 
-    /// Returns its name: the chosen one, or else the one in the inventory report. Empty if it has neither.
+    /// Returns the name selected by the user, or else the name in the inventory report. Empty if both are missing.
     #[must_use]
     pub fn hostname(&self) -> &str {
         if !self.requested_hostname.is_empty() {
@@ -118,13 +118,13 @@ impl HostView {
         self.summary.inventory.as_ref().map_or("", |inventory| &inventory.hostname)
     }
 
-    /// Returns its usable network interfaces. Empty if no inventory report is stored.
+    /// Returns the network interfaces of the host. Empty if no inventory report is stored.
     #[must_use]
     pub fn nics(&self) -> &[NicSummary] {
         self.summary.inventory.as_ref().map_or(&[], |inventory| &inventory.nics)
     }
 
-    /// Returns its first interface in a network, with its first address there.
+    /// Returns the host's first interface in a network, with the first address that is in the network.
     #[must_use]
     pub fn nic_in(&self, network: Cidr) -> Option<(&NicSummary, IpAddr)> {
         self.nics().iter().find_map(|nic| {
@@ -133,89 +133,89 @@ impl HostView {
         })
     }
 
-    /// Returns `true` if it joins an existing cluster.
+    /// Returns `true` if the host joins an existing cluster.
     #[must_use]
     pub fn joins(&self) -> bool {
         self.kind == HostKind::Joining
     }
 }
 
-/// A network from which pods get their addresses. Each node gets a part of it.
+/// A network from which pods get their addresses. Each node gets a subnet of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PodNetwork {
-    /// The network.
+    /// The whole network.
     pub cidr: Cidr,
-    /// Length of the prefix of a node's part.
+    /// Prefix length of a node's subnet.
     pub host_prefix: i64,
 }
 
 /// The settings of a cluster that rules read.
 #[derive(Clone, Debug)]
 pub struct ClusterSettings {
-    /// Id.
+    /// Id of the cluster.
     pub id: ClusterId,
-    /// Kind.
+    /// Kind of the cluster. Shows whether this service installs it.
     pub kind: ClusterKind,
-    /// Status.
+    /// Current status of the cluster.
     pub status: ClusterStatus,
-    /// Whether it was installed without this service.
+    /// Whether the cluster was installed without this service.
     pub imported: bool,
-    /// Name.
+    /// Name of the cluster, which is part of its DNS names.
     pub name: Box<str>,
-    /// Base domain.
+    /// Base DNS domain of the cluster.
     pub base_dns_domain: Box<str>,
-    /// DNS name of the API, if it does not follow from the base domain.
+    /// DNS name of the API. `None` if the name follows from the base domain.
     pub api_vip_dns_name: Option<Box<str>>,
-    /// Version of the release. `None`: unknown.
+    /// OpenShift version of the release. `None` if unknown.
     pub version: Option<Version>,
     /// Pull spec of the release image.
     pub release_image: Box<str>,
-    /// Platform.
+    /// Infrastructure platform of the cluster.
     pub platform: Option<PlatformType>,
-    /// Number of control plane nodes. 0: unknown.
+    /// Number of control plane nodes. 0 if unknown.
     pub control_plane_count: i64,
-    /// Whether the user manages the networking.
+    /// Whether the user manages the networking of the cluster.
     pub user_managed_networking: bool,
-    /// Type of the load balancer.
+    /// Type of the load balancer. `None` if the user has not selected one.
     pub load_balancer: Option<LoadBalancerType>,
     /// Whether a DHCP server assigns the virtual IP addresses.
     pub vip_dhcp_allocation: bool,
-    /// Lease of the virtual IP address of the API, in the format of dhclient. Empty: none.
+    /// DHCP lease of the API virtual IP address, in the format of dhclient. Empty without a lease.
     pub api_vip_lease: Box<str>,
-    /// Lease of the virtual IP address of the ingress, in the format of dhclient. Empty: none.
+    /// DHCP lease of the ingress virtual IP address, in the format of dhclient. Empty without a lease.
     pub ingress_vip_lease: Box<str>,
-    /// Network plugin for pods.
+    /// Network plugin for pods. `None` if the user has not selected one.
     pub network_type: Option<NetworkType>,
-    /// Machine networks.
+    /// Networks that contain the hosts.
     pub machine_networks: Vec<Cidr>,
-    /// Cluster networks, from which pods get their addresses.
+    /// Networks from which pods get their addresses.
     pub cluster_networks: Vec<PodNetwork>,
-    /// Service networks.
+    /// Networks from which services get their addresses.
     pub service_networks: Vec<Cidr>,
     /// Virtual IP addresses of the API.
     pub api_vips: Vec<IpAddr>,
     /// Virtual IP addresses of the ingress.
     pub ingress_vips: Vec<IpAddr>,
-    /// Time servers that replace all others.
+    /// Time servers that replace all others, separated by commas.
     pub ntp_sources: Box<str>,
-    /// Additional time servers.
+    /// Additional time servers, separated by commas.
     pub additional_ntp_source: Box<str>,
-    /// Additional time servers of the cluster's infra-envs, each once, in the order of the infra-envs.
+    /// Additional time servers of the cluster's infra-envs, without duplicates, in the order of the infra-envs.
     pub infra_env_ntp_sources: Vec<Box<str>>,
-    /// Disk encryption.
+    /// Settings of the disk encryption.
     pub disk_encryption: DiskEncryption,
-    /// Endpoint from which hosts that join fetch their Ignition config.
+    /// Endpoint from which joining hosts download their Ignition config.
     pub ignition_endpoint: IgnitionEndpoint,
     /// Whether a pull secret is set.
     pub has_pull_secret: bool,
-    /// Ids of host validations that the user ignores: a list as JSON. Empty: none.
+    /// Ids of host validations that the user ignores, as a JSON list. May be empty.
     pub ignored_host_validations: Box<str>,
-    /// Ids of cluster validations that the user ignores: a list as JSON. Empty: none.
+    /// Ids of cluster validations that the user ignores, as a JSON list. May be empty.
     pub ignored_cluster_validations: Box<str>,
 }
 
 impl ClusterSettings {
-    /// Returns a cluster without settings.
+    /// Returns a cluster without any settings.
     #[must_use]
     pub fn new(id: ClusterId) -> Self {
         Self {
@@ -252,20 +252,20 @@ impl ClusterSettings {
         }
     }
 
-    /// Returns `true` if the cluster has one node.
+    /// Returns `true` if the cluster has one control plane node.
     #[must_use]
     pub fn is_single_node(&self) -> bool {
         self.control_plane_count == 1
     }
 
-    /// Returns `true` if the user provides the load balancer of a cluster with several nodes.
+    /// Returns `true` if the user provides the load balancer.
     #[must_use]
     pub fn has_user_managed_load_balancer(&self) -> bool {
         self.load_balancer == Some(LoadBalancerType::UserManaged)
     }
 
-    /// Returns the name under which hosts that join reach the API: a DNS name or an address. `None` if the cluster has
-    /// none.
+    /// Returns the DNS name or address at which joining hosts reach the API. `None` if no name is set and none follows
+    /// from the base domain.
     #[must_use]
     pub fn api_name(&self) -> Option<String> {
         match self.api_vip_dns_name.as_deref() {
@@ -307,8 +307,8 @@ impl ClusterSettings {
 /// A cluster with its hosts.
 #[derive(Clone, Debug)]
 pub struct ClusterView {
-    /// The cluster.
+    /// Settings of the cluster.
     pub cluster: Arc<ClusterSettings>,
-    /// Its hosts, by id.
+    /// All hosts of the cluster, sorted by id.
     pub hosts: Vec<Arc<HostView>>,
 }

@@ -106,7 +106,7 @@ pub fn decide(
     Ok(ClusterTransition { status, info: rule.info.write(conclusions), at: now })
 }
 
-/// An operation that is allowed only in some statuses.
+/// An operation allowed only in some statuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterOperation {
     /// A change of the cluster's settings.

@@ -1,4 +1,4 @@
-//! The section on hosts of `docs/state-machines.md`.
+//! Generates the section about hosts in `docs/state-machines.md`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use crate::host::status::MEDIA_DISCONNECTED;
 use crate::state_machines::{RULES_HEAD, code, rule_row};
 use crate::transitions::RuleOutcome;
 
-/// The events, and what starts them.
+/// The name of each event, and its cause.
 const CAUSES: [(&str, &str); 9] = [
     (tables::Register::NAME, "the agent registers, after each boot of the discovery image"),
     (
@@ -91,7 +91,7 @@ fn table<T: ExploredTable>() -> String {
     text
 }
 
-/// Returns the diagram of the statuses that hosts can get today.
+/// Returns a diagram of the statuses that hosts can get in this version of the service.
 fn diagram() -> String {
     let mut edges = BTreeSet::new();
     for status in REACHABLE {

@@ -1,4 +1,4 @@
-//! The facts that the rules of each event read.
+//! The facts that the status rules of hosts read, by event.
 
 use assisted::host::HostStage;
 
@@ -6,58 +6,59 @@ use crate::validation::host::HostGroup;
 use crate::validation::{HostResults, HostValidationId, IgnoredValidations};
 use crate::view::HostView;
 
-/// What a registration means depends on these facts.
+/// The facts that decide the effect of a registration.
 #[derive(Clone, Copy, Debug)]
 pub struct RegistrationFacts<'a> {
-    /// The current stage of the installation.
+    /// The current stage of the installation. `None` if the installer has not reported one.
     pub stage: Option<HostStage>,
-    /// The host joins an existing cluster.
+    /// `true` if the host joins an existing cluster.
     pub joins: bool,
-    /// The infra-env is bound to a cluster.
+    /// `true` if the infra-env of the host is bound to a cluster.
     pub has_bound_infra_env: bool,
-    /// The chosen installation disk as the console of the host shows it, if the inventory report has it.
+    /// The selected installation disk, in the form that the host's console shows. `None` if the inventory report does
+    /// not contain the disk.
     pub installation_disk: Option<&'a str>,
 }
 
-/// What the loss of the boot media means depends on these facts.
+/// The facts that decide the effect of lost boot media.
 #[derive(Clone, Copy, Debug)]
 pub struct MediaLoss<'a> {
-    /// The status text so far. May be empty.
+    /// The current status text. May be empty.
     pub status_info: &'a str,
 }
 
-/// A stage that the installer reports.
+/// An installation stage, as reported by the installer.
 #[derive(Clone, Copy, Debug)]
 pub struct StageReport<'a> {
-    /// The stage.
+    /// The stage that the host has entered.
     pub stage: HostStage,
     /// The message of the installer. May be empty.
     pub message: &'a str,
-    /// The host joins an existing cluster.
+    /// `true` if the host joins an existing cluster.
     pub joins: bool,
 }
 
-/// The conclusions that decide the status of a host with a cluster, before its installation.
+/// The facts that decide the status of a host in a cluster, before its installation.
 #[derive(Clone, Copy, Debug)]
 pub struct HostConclusions<'a> {
-    /// It has checked in recently.
+    /// The agent has checked in recently.
     pub(super) is_connected: bool,
-    /// It can read its boot media, as far as its agent has reported.
+    /// The boot media are readable, according to the latest report of the agent.
     pub(super) has_media: bool,
     /// A usable inventory report is stored.
     pub(super) has_valid_inventory: bool,
-    /// It has the processors, memory and disks that every role needs.
+    /// The host has the CPU cores, memory and disks that every role needs.
     pub(super) has_minimum_hardware: bool,
-    /// The user has made the settings that it depends on.
+    /// The user has made the settings on which the host's validations depend.
     pub(super) has_required_input: bool,
-    /// No other validation blocks its installation.
+    /// No other validation blocks the installation.
     pub(super) is_sufficient: bool,
-    /// For the messages of failing validations.
+    /// Results of the validations. The status text quotes the messages of the failing ones.
     pub(super) results: &'a HostResults,
 }
 
 impl<'a> HostConclusions<'a> {
-    /// Returns the conclusions from the results of a host.
+    /// Derives the facts from the validation results of a host.
     #[must_use]
     pub fn new(
         host: &HostView,
@@ -77,23 +78,23 @@ impl<'a> HostConclusions<'a> {
     }
 }
 
-/// The conclusions that decide the status of a host without a cluster.
+/// The facts that decide the status of a host without a cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolConclusions<'a> {
-    /// It has checked in recently.
+    /// The agent has checked in recently.
     pub(super) is_connected: bool,
-    /// It can read its boot media, as far as its agent has reported.
+    /// The boot media are readable, according to the latest report of the agent.
     pub(super) has_media: bool,
     /// A usable inventory report is stored.
     pub(super) has_valid_inventory: bool,
-    /// It can be bound to a cluster.
+    /// The host can be bound to a cluster.
     pub(super) is_bindable: bool,
-    /// For the messages of failing validations.
+    /// Results of the validations. The status text quotes the messages of the failing ones.
     pub(super) results: &'a HostResults,
 }
 
 impl<'a> PoolConclusions<'a> {
-    /// Returns the conclusions from the results of a host.
+    /// Derives the facts from the validation results of a host.
     #[must_use]
     pub fn new(
         host: &HostView,

@@ -1,30 +1,30 @@
-//! What the rules of hosts decide besides the status.
+//! The state machine of hosts, for the generic rules in `transitions`.
 
 use assisted::host::HostStatus;
 
 use crate::transitions::StateMachine;
 
-/// The reason why an event does not change a host.
+/// The reason why an event is refused. The host does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostRefusal {
-    /// No rule matches.
+    /// No rule of the event matches.
     NoRule,
     /// The host must boot from its installation disk.
     MustBootFromDisk,
     /// The host must boot from its installation disk, but the inventory report has no such disk.
     NoInstallationDisk,
-    /// The host is installed.
+    /// The host is already installed.
     AlreadyInstalled,
 }
 
-/// What a transition discards.
+/// The stored facts about a host that a transition discards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostReset {
     /// Everything that the agent has reported since the last boot.
     Boot,
 }
 
-/// Hosts as a [`StateMachine`].
+/// The [`StateMachine`] of hosts.
 pub(super) enum HostMachine {}
 
 impl StateMachine for HostMachine {

@@ -1,8 +1,8 @@
-//! Changes of a host's status.
+//! The status of a host, and the events that change it.
 //!
-//! [`decide`] returns the [`Transition`] that follows from an event, or the reason why the event is refused. A record
-//! must change its status only by a transition. Each variant of [`HostEvent`] carries exactly the facts that the rules
-//! of the event read. `docs/state-machines.md` shows the rules.
+//! [`decide`] returns the [`Transition`] for an event, or the reason why the event is refused. A caller must change the
+//! status of a host record only by applying a transition. Each variant of [`HostEvent`] carries exactly the facts that
+//! the rules of the event read. `docs/state-machines.md` shows the rules.
 
 mod facts;
 mod machine;
@@ -26,15 +26,16 @@ const RESTORED: &str = "Host was restored; waiting for its agent";
 pub enum HostEvent<'a> {
     /// The agent registered the host again, after a boot of the discovery image.
     Register(RegistrationFacts<'a>),
-    /// Facts of a host with a cluster may have changed: a report, a check-in, a choice of a user, or the passing of time.
+    /// Facts about a host in a cluster may have changed: a report, a check-in, a choice of a user, or the passing of
+    /// time.
     Refresh(HostConclusions<'a>),
-    /// Facts of a host without a cluster may have changed.
+    /// Facts about a host without a cluster may have changed.
     RefreshUnbound(PoolConclusions<'a>),
-    /// The agent cannot read the boot media any more.
+    /// The agent can no longer read the boot media.
     LoseMedia(MediaLoss<'a>),
     /// The agent has not checked in for too long.
     LoseConnection,
-    /// The installer reports another stage.
+    /// The installer reports a new stage.
     EnterStage(StageReport<'a>),
     /// A user binds the host to a cluster.
     Bind,
@@ -54,15 +55,15 @@ pub struct Transition {
 }
 
 impl Transition {
-    /// Returns the transition of a host that registers for the first time.
+    /// Returns the first transition of a new host.
     #[must_use]
     pub fn first(is_bound: bool, at: DateTime<Utc>) -> Self {
         let status = if is_bound { HostStatus::Discovering } else { HostStatus::DiscoveringUnbound };
         Self { status: Some(status), info: Some(tables::WAITING_FOR_INVENTORY.to_owned()), resets: None, at }
     }
 
-    /// Returns the transition of a host that is created again from a record of its status. A missing status, or one that
-    /// does not fit whether the host is bound, is replaced by the status of a host without problems.
+    /// Returns the transition of a host recreated from a record of its status. If the status is missing or does not
+    /// match `is_bound`, the host gets the status of a host without problems.
     #[must_use]
     pub fn restored(status: Option<HostStatus>, is_bound: bool, at: DateTime<Utc>) -> Self {
         let default = if is_bound { HostStatus::Known } else { HostStatus::KnownUnbound };
@@ -70,42 +71,42 @@ impl Transition {
         Self { status: Some(status), info: Some(RESTORED.to_owned()), resets: None, at }
     }
 
-    /// Returns the new status, which the host may have already. `None` if the rule keeps the status.
+    /// Returns the new status, which may equal the current one. `None` if the status stays.
     #[must_use]
     pub fn status(&self) -> Option<HostStatus> {
         self.status
     }
 
-    /// Returns the new status text; `None` if it stays.
+    /// Returns the new status text, or `None` if the text stays.
     #[must_use]
     pub fn info(&self) -> Option<&str> {
         self.info.as_deref()
     }
 
-    /// Returns what is discarded.
+    /// Returns the stored facts to discard, or `None` if all of them stay.
     #[must_use]
     pub fn resets(&self) -> Option<HostReset> {
         self.resets
     }
 
-    /// Returns the time of the event.
+    /// Returns the time of the event that caused the transition.
     #[must_use]
     pub fn at(&self) -> DateTime<Utc> {
         self.at
     }
 
-    /// Appends `suffix` to the new status text. A transition that keeps the text is unchanged.
+    /// Appends `suffix` to the new status text. Does nothing if the transition keeps the current text.
     #[must_use]
     pub fn with_info_suffix(self, suffix: &str) -> Self {
         Self { info: self.info.map(|info| info + suffix), ..self }
     }
 }
 
-/// Returns the transition of a host with this status that follows from an event at the time `now`.
+/// Returns the transition of a host with status `status` for an event at the time `now`.
 ///
 /// # Errors
 ///
-/// Returns a refusal if no rule of the event matches, or if a rule refuses the event.
+/// Returns an error if no rule of the event matches, or if the matching rule refuses the event.
 pub fn decide(
     status: HostStatus,
     event: &HostEvent<'_>,
@@ -124,7 +125,7 @@ pub fn decide(
     }
 }
 
-/// Returns the transition of the first rule that matches.
+/// Applies the first matching rule of an event.
 fn apply<T: TransitionTable<Machine = HostMachine>>(
     status: HostStatus,
     facts: &T::Facts<'_>,
@@ -139,12 +140,12 @@ fn apply<T: TransitionTable<Machine = HostMachine>>(
     Ok(Transition { status, info: rule.info.write(facts), resets: rule.resets, at })
 }
 
-/// Returns the statuses of hosts that become disconnected when they are silent for too long.
+/// Returns the statuses in which a host becomes disconnected if its agent does not check in for too long.
 pub fn statuses_before_disconnection() -> impl Iterator<Item = HostStatus> {
     HostStatus::ALL.iter().copied().filter(|status| becomes_disconnected(*status))
 }
 
-/// Returns `true` if a host with this status becomes disconnected when it is silent for too long.
+/// Returns `true` if a host with this status becomes disconnected when its agent does not check in for too long.
 #[must_use]
 pub fn becomes_disconnected(status: HostStatus) -> bool {
     find_rule::<tables::LoseConnection>(status, &()).is_some()

@@ -1,6 +1,4 @@
-//! The tables of rules, one for each event.
-//!
-//! The texts come from the Assisted Installer.
+//! The status rules of hosts, in one table for each event. The status texts come from the Assisted Installer.
 
 use assisted::host::HostStage;
 use assisted::host::HostStatus::{
@@ -32,10 +30,10 @@ const NO_INVENTORY: &str = "no usable inventory report is stored";
 /// Statuses of hosts without a cluster.
 pub(super) const POOL: &[HostStatus] =
     &[DiscoveringUnbound, InsufficientUnbound, KnownUnbound, DisconnectedUnbound];
-/// Statuses of hosts of a cluster that does not install them yet.
+/// Statuses of hosts in a cluster, before their installation.
 pub(super) const DISCOVERED: &[HostStatus] =
     &[Discovering, Insufficient, Known, PendingForInput, Disconnected];
-/// Statuses of hosts whose installer can report a stage.
+/// Statuses in which an installer can report a stage.
 const INSTALLING: &[HostStatus] = &[Installing, InstallingInProgress, InstallingPendingUserAction];
 
 /// The rules of [`HostEvent::Register`](super::HostEvent::Register).
@@ -128,7 +126,7 @@ impl TransitionTable for Refresh {
     type Machine = HostMachine;
     type Facts<'a> = HostConclusions<'a>;
     const RULES: &'static [TransitionRule<Self>] = &[
-        // The text was set when the media were lost.
+        // The text was set when the boot media became unreadable.
         TransitionRule::<Self>::to(DISCOVERED, Disconnected, Unchanged)
             .when(NO_MEDIA, |facts| !facts.has_media),
         TransitionRule::<Self>::to(
@@ -163,7 +161,7 @@ impl TransitionTable for Refresh {
         )
         .when("another validation blocks the installation", |facts| !facts.is_sufficient),
         TransitionRule::<Self>::to(DISCOVERED, Known, Text(READY_TO_INSTALL)),
-        // The agent must register again.
+        // The host keeps this status until its agent registers again.
         TransitionRule::<Self>::stay(&[Binding]),
     ];
 }
@@ -180,7 +178,7 @@ impl TransitionTable for RefreshUnbound {
     type Machine = HostMachine;
     type Facts<'a> = PoolConclusions<'a>;
     const RULES: &'static [TransitionRule<Self>] = &[
-        // The text was set when the media were lost.
+        // The text was set when the boot media became unreadable.
         TransitionRule::<Self>::to(POOL, DisconnectedUnbound, Unchanged)
             .when(NO_MEDIA, |facts| !facts.has_media),
         TransitionRule::<Self>::to(
@@ -200,7 +198,7 @@ impl TransitionTable for RefreshUnbound {
             ),
         )
         .when("the hardware is not enough for any role, or the name is invalid", |facts| !facts.is_bindable),
-        // The agent must register again.
+        // The host keeps this status until its agent registers again.
         TransitionRule::<Self>::stay(&[Unbinding]),
         TransitionRule::<Self>::to(POOL, KnownUnbound, Text("Host is ready to be bound to a cluster")),
     ];

@@ -1,4 +1,4 @@
-//! The tables of hosts are explored: each event over all statuses and over the facts that it has.
+//! Exhaustive checks of the host rules: each event, for all statuses and all combinations of its facts.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::validation::HostResults;
 
 const NOW: DateTime<Utc> = DateTime::UNIX_EPOCH;
 
-/// The statuses that a host can get today. Installations will add the others.
+/// The statuses that a host can get in this version. Installations will add the others.
 pub(super) const REACHABLE: [HostStatus; 11] = [
     Discovering,
     PendingForInput,
@@ -34,12 +34,11 @@ pub(super) const REACHABLE: [HostStatus; 11] = [
 
 /// An event whose facts can be enumerated.
 pub(super) trait ExploredTable: TransitionTable<Machine = HostMachine> {
-    /// The name of the event.
     const NAME: &'static str;
-    /// Calls a function with all combinations of facts.
+    /// Calls `visit` with every combination of the event's facts.
     fn for_each(visit: impl FnMut(&Self::Facts<'_>));
 
-    /// Returns the statuses that a host with this status can get, other than its own.
+    /// Returns the other statuses to which this event can take a host with this status.
     fn targets(status: HostStatus) -> BTreeSet<HostStatus> {
         let mut targets = BTreeSet::new();
         Self::for_each(|facts| {
@@ -53,7 +52,7 @@ pub(super) trait ExploredTable: TransitionTable<Machine = HostMachine> {
 
 const BOTH: [bool; 2] = [false, true];
 
-/// Calls a function with all combinations of `N` truth values.
+/// Calls `visit` with all combinations of `N` truth values.
 fn for_each_combination<const N: usize>(mut visit: impl FnMut([bool; N])) {
     for bits in 0..1_u32 << N {
         let mut bit = 0;
@@ -137,7 +136,7 @@ impl ExploredTable for tables::EnterStage {
     }
 }
 
-/// Events without facts.
+/// Implements `ExploredTable` for events without facts.
 macro_rules! explore_without_facts {
     ($($event:ident),*) => {$(
         impl ExploredTable for tables::$event {
@@ -229,11 +228,11 @@ fn hosts_get_exactly_the_expected_statuses() {
 }
 
 #[test]
-fn every_status_that_a_host_can_get_has_a_way_out() {
+fn every_reachable_status_can_change() {
     for status in REACHABLE {
         let mut exits = BTreeSet::new();
         for_each_table!(Event => {
-            // The deletion of the cluster ends every status of a bound host, so it does not count.
+            // Deleting the cluster changes the status of every bound host, so this event does not count as an exit.
             if Event::NAME != tables::DeleteCluster::NAME {
                 exits.extend(Event::targets(status));
             }
@@ -259,7 +258,7 @@ fn facts_alone_decide_the_status_of_a_discovered_host() {
 }
 
 #[test]
-fn conclusions_are_read_in_the_order_of_the_rules() {
+fn earlier_rules_take_precedence() {
     let results = &HostResults::default();
     let all = HostConclusions {
         is_connected: true,
@@ -321,7 +320,7 @@ fn silent_hosts_become_disconnected_before_their_installation() {
     ];
     let statuses: BTreeSet<_> = statuses_before_disconnection().collect();
     assert_eq!(statuses, BTreeSet::from(expected));
-    // The task for silent hosts would otherwise find the same hosts again and again.
+    // Otherwise the task that finds silent hosts would find the same hosts again in each run.
     for status in statuses {
         if is_unbound(status) {
             require_disconnection::<tables::RefreshUnbound>(status, |facts| facts.is_connected);
@@ -332,7 +331,7 @@ fn silent_hosts_become_disconnected_before_their_installation() {
 }
 
 #[test]
-fn refresh_of_a_host_follows_from_its_cluster() {
+fn only_one_refresh_event_applies_to_a_host() {
     for status in HostStatus::ALL {
         let results = &HostResults::default();
         let mut has_rule = [false; 2];
@@ -348,7 +347,7 @@ fn refresh_of_a_host_follows_from_its_cluster() {
 }
 
 #[test]
-fn status_text_of_lost_media_contains_the_text_before() {
+fn status_text_of_lost_media_contains_the_previous_text() {
     let info = |status, status_info| {
         let event = HostEvent::LoseMedia(MediaLoss { status_info });
         decide(status, &event, NOW).unwrap().info().unwrap().to_owned()
@@ -398,12 +397,12 @@ fn require_unreachable_sources<T: ExploredTable>() {
 }
 
 #[test]
-fn legacy_rules_have_sources_that_hosts_do_not_get() {
+fn legacy_rules_have_unreachable_sources() {
     for_each_table!(Event => require_unreachable_sources::<Event>());
 }
 
 #[test]
-fn restored_host_keeps_a_status_that_fits() {
+fn restored_host_keeps_a_matching_status() {
     for status in HostStatus::ALL.iter().copied() {
         for is_bound in [false, true] {
             let restored = Transition::restored(Some(status), is_bound, NOW).status().unwrap();

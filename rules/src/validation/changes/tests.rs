@@ -10,33 +10,33 @@ fn messages(before: &HostView, after: &HostView) -> Vec<String> {
 }
 
 #[test]
-fn events_are_those_of_the_recordings() {
-    let known = host(Some(inventory()));
-    let silent = HostView { is_connected: false, ..known.clone() };
-    let failed = changes(Some(&evaluate(&known)), &evaluate(&silent));
+fn events_match_the_recordings() {
+    let connected = host(Some(inventory()));
+    let disconnected = HostView { is_connected: false, ..connected.clone() };
+    let failed = changes(Some(&evaluate(&connected)), &evaluate(&disconnected));
     let event =
         |message: &str, name, severity| ValidationEvent { name, severity, message: message.to_owned() };
     assert_eq!(
-        failed.iter().map(|it| it.event(&silent)).collect::<Vec<_>>(),
+        failed.iter().map(|it| it.event(&disconnected)).collect::<Vec<_>>(),
         [event(
             "Host node-1: validation 'connected' that used to succeed is now failing",
             "host_validation_failed",
             Severity::Warning
         )]
     );
-    let fixed = changes(Some(&evaluate(&silent)), &evaluate(&known));
+    let fixed = changes(Some(&evaluate(&disconnected)), &evaluate(&connected));
     assert_eq!(
-        fixed.iter().map(|it| it.event(&known)).collect::<Vec<_>>(),
+        fixed.iter().map(|it| it.event(&connected)).collect::<Vec<_>>(),
         [event("Host node-1: validation 'connected' is now fixed", "host_validation_fixed", Severity::Info)]
     );
 }
 
 #[test]
-fn pending_validations_change_silently_unless_they_fail() {
+fn pending_validations_have_no_event_until_they_fail() {
     let unknown = host(None);
-    let known = host(Some(inventory()));
+    let reported = host(Some(inventory()));
     assert_eq!(
-        messages(&unknown, &known),
+        messages(&unknown, &reported),
         [
             "Host node-1: validation 'has-inventory' is now fixed",
             "Host node-1: validation 'hostname-valid' is now fixed",
@@ -45,12 +45,12 @@ fn pending_validations_change_silently_unless_they_fail() {
     let small = host(Some(crate::summary::InventorySummary { cpus: Some(1), ..inventory() }));
     let failed = messages(&unknown, &small);
     assert!(failed.contains(&"Host node-1: validation 'has-min-cpu-cores' failed".to_owned()), "{failed:?}");
-    assert!(messages(&known, &known).is_empty());
+    assert!(messages(&reported, &reported).is_empty());
     assert!(messages(&unknown, &unknown).is_empty());
 }
 
 #[test]
-fn host_without_name_is_named_by_its_id() {
+fn message_uses_the_id_of_a_host_without_a_name() {
     let unknown = host(None);
     let expected =
         format!("Host {}: validation 'has-inventory' that used to succeed is now failing", unknown.id);
@@ -73,7 +73,7 @@ fn hidden_validations_have_no_events() {
 }
 
 #[test]
-fn validation_that_is_switched_off_while_it_fails_is_not_fixed() {
+fn failing_validation_disabled_by_the_operator_is_not_fixed() {
     let host = host(None);
     let off = evaluate_with(&host, &without("has-inventory"));
     let on = evaluate(&host);

@@ -1,4 +1,4 @@
-//! Whether all hosts can be installed.
+//! Validation `all-hosts-are-ready-to-install`: whether every host of the cluster can be installed.
 
 use assisted::host::HostStatus;
 use serde::{Deserialize, Serialize};
@@ -8,17 +8,17 @@ use super::input::ClusterInput;
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// The statuses of hosts that can be installed.
+/// The statuses in which a host can be installed.
 const READY: [HostStatus; 3] =
     [HostStatus::Known, HostStatus::PreparingForInstallation, HostStatus::PreparingSuccessful];
 
-/// Whether all hosts can be installed.
+/// Whether every host of the cluster can be installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostsReadyOutcome {
-    /// They all can be installed.
+    /// All hosts can be installed.
     Ready,
-    /// Some cannot be installed.
+    /// At least one host cannot be installed.
     NotReady,
 }
 
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn status_of_every_host_decides() {
+    fn one_host_in_another_status_is_a_failure() {
         for status in HostStatus::ALL {
             let is_ready =
                 matches!(status.as_str(), "known" | "preparing-for-installation" | "preparing-successful");
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_those_of_the_recordings() {
+    fn messages_match_the_recordings() {
         let messages = HostsReadyOutcome::samples().into_iter().map(|it| it.describe().message);
         let expected = [
             "All hosts in the cluster are ready to install.",

@@ -1,4 +1,4 @@
-//! Whether virtual IP addresses of the API are set.
+//! Validation `api-vips-defined`: whether the virtual IP addresses of the API are set.
 
 use assisted::step::VipType;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use super::vips_defined::{DEFINITION, VipsDefinedOutcome};
 use crate::validation::definition::ValidationDefinition;
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether virtual IP addresses of the API are set.
+/// Whether the virtual IP addresses of the API are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ApiVipsDefinedOutcome(VipsDefinedOutcome);

@@ -1,4 +1,5 @@
-//! Whether virtual IP addresses of the API are unused addresses of the machine networks.
+//! Validation `api-vips-valid`: whether the virtual IP addresses of the API are unused addresses in the machine
+//! networks.
 
 use assisted::step::VipType;
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,7 @@ use super::vips_valid::{DEFINITION, VipsValidOutcome};
 use crate::validation::definition::ValidationDefinition;
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether virtual IP addresses of the API are unused addresses of the machine networks.
+/// Whether the virtual IP addresses of the API are unused addresses in the machine networks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ApiVipsValidOutcome(VipsValidOutcome);

@@ -1,4 +1,4 @@
-//! Whether a cluster network is set.
+//! Validation `cluster-cidr-defined`: whether a cluster network is set, from which pods get their addresses.
 
 use serde::{Deserialize, Serialize};
 

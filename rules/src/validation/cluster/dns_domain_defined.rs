@@ -1,4 +1,4 @@
-//! Whether a base domain is set.
+//! Validation `dns-domain-defined`: whether the base DNS domain is set.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::input::ClusterInput;
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether a base domain is set.
+/// Whether the base DNS domain is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DnsDomainOutcome {

@@ -1,12 +1,12 @@
-//! The sets of cluster validations that rules require together.
+//! Groups of cluster validations. The status rules of clusters require whole groups.
 
-/// A set of cluster validations that rules require together.
+/// A group of cluster validations, which a status rule requires as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterGroup {
-    /// Settings without which the cluster waits for its user.
+    /// Settings that the user must make. The cluster has status `pending-for-input` until then.
     PendingConditions,
-    /// The virtual IP addresses are known.
+    /// The virtual IP addresses are set.
     VipsDefined,
-    /// The cluster can be installed.
+    /// All conditions for an installation are met.
     RequiredForInstall,
 }

@@ -1,4 +1,4 @@
-//! Whether virtual IP addresses of the ingress are set.
+//! Validation `ingress-vips-defined`: whether the virtual IP addresses of ingress are set.
 
 use assisted::step::VipType;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use super::vips_defined::{DEFINITION, VipsDefinedOutcome};
 use crate::validation::definition::ValidationDefinition;
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether virtual IP addresses of the ingress are set.
+/// Whether the virtual IP addresses of ingress are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct IngressVipsDefinedOutcome(VipsDefinedOutcome);

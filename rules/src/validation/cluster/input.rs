@@ -1,16 +1,16 @@
-//! The facts that validations of a cluster read.
+//! The input of cluster validations.
 
 use crate::requirements::HardwareRequirements;
 use crate::validation::settings::ValidationSettings;
 use crate::view::ClusterView;
 
-/// The facts that validations of a cluster read.
+/// The facts that cluster validations read.
 #[derive(Clone, Copy, Debug)]
 pub struct ClusterInput<'a> {
-    /// The cluster with its hosts. Their statuses and roles are those of the same assessment.
+    /// The cluster and its hosts. The hosts must have the statuses and roles of the current assessment.
     pub view: &'a ClusterView,
-    /// The hardware that hosts need.
+    /// The hardware requirements of all versions and roles.
     pub hardware: &'a HardwareRequirements,
-    /// The settings of the service.
+    /// The validations that the operator has disabled.
     pub settings: &'a ValidationSettings,
 }

@@ -1,4 +1,4 @@
-//! Whether a machine network is set.
+//! Validation `machine-cidr-defined` of clusters: whether a machine network is set.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,15 +12,15 @@ use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MachineCidrOutcome {
-    /// The user manages the networking of several nodes.
+    /// A multi-node cluster whose user manages the networking needs no machine network.
     NotNeeded,
     /// The cluster has a machine network.
     Defined,
-    /// The cluster has no machine network, and no inventory report of a host is stored.
+    /// The cluster has no machine network yet, and no host has an inventory report.
     NoInventory,
     /// The cluster has no machine network.
     Undefined,
-    /// The cluster has no machine network, and a DHCP server assigns its virtual IP addresses.
+    /// The cluster has no machine network, although VIP DHCP allocation needs one.
     UndefinedForDhcp,
     /// The cluster has a single node and no machine network.
     UndefinedForSingleNode,

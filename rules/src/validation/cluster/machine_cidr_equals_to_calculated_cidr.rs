@@ -1,4 +1,4 @@
-//! Whether the machine networks are the networks that contain the virtual IP addresses.
+//! Validation `machine-cidr-equals-to-calculated-cidr`: whether the virtual IP addresses are in the machine networks.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -14,41 +14,41 @@ use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 use crate::view::ClusterView;
 
-/// Whether the machine networks are the networks that contain the virtual IP addresses.
+/// Whether each machine network equals the hosts' network that contains the virtual IP address at the same position.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CalculatedNetworkOutcome {
-    /// The user manages the networking.
+    /// The user manages the networking, so the networks are not compared.
     UserManagedNetworking,
-    /// The user manages the load balancer.
+    /// The user provides the load balancer, so the networks are not compared.
     UserManagedLoadBalancer,
     /// No virtual IP address is set.
     Undefined,
-    /// No inventory report is stored.
+    /// No host has an inventory report.
     NotDiscovered,
-    /// They are equal.
+    /// All compared networks are equal.
     Equal,
-    /// Some networks differ or do not exist.
+    /// At least one network differs or does not exist.
     Different {
-        /// The differences, by address.
+        /// The differences, in the order of the virtual IP addresses.
         differences: Vec<NetworkDifference>,
     },
 }
 
-/// A virtual IP address whose network is not the machine network.
+/// A virtual IP address whose network differs from the machine network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkDifference {
-    /// No host is in a network that contains the address.
+    /// No host has a network that contains the address.
     NoNetwork {
-        /// The address.
+        /// The virtual IP address without a network.
         vip: IpAddr,
     },
-    /// The network is not the machine network.
+    /// The network of the address differs from the machine network.
     OtherNetwork {
-        /// Machine network at the position of the address.
+        /// Machine network at the same position as the address. `None` if the list is too short.
         stored: Option<Cidr>,
-        /// Network of the hosts that contains the address.
+        /// The hosts' network that contains the address.
         calculated: Cidr,
     },
 }
@@ -128,7 +128,7 @@ impl TypedOutcome for CalculatedNetworkOutcome {
     }
 }
 
-/// Returns the addresses of the API whose networks are not the machine networks. Those of the ingress do not count.
+/// Returns the API addresses whose network differs from the machine network. Ingress addresses are not compared.
 fn differences(view: &ClusterView) -> Vec<NetworkDifference> {
     let networks = &view.cluster.machine_networks;
     let differences = view.cluster.api_vips.iter().enumerate().filter_map(|(index, vip)| {
@@ -142,7 +142,7 @@ fn differences(view: &ClusterView) -> Vec<NetworkDifference> {
     differences.collect()
 }
 
-/// Returns the text of several errors, as the Assisted Installer formats them.
+/// Formats a list of errors like the Assisted Installer.
 fn list_text(differences: &[NetworkDifference]) -> String {
     let mut text = match differences {
         [_] => "1 error occurred:\n".to_owned(),
@@ -161,7 +161,7 @@ impl NetworkDifference {
         match self {
             Self::NoNetwork { vip } => format!("No suitable matching CIDR found for VIP {vip}"),
             Self::OtherNetwork { stored, calculated } => {
-                // The Assisted Installer has no text for a position without a machine network.
+                // The Assisted Installer shows an empty text if the machine network does not exist.
                 let stored = stored.map(|network| network.to_string()).unwrap_or_default();
                 format!(
                     "The Cluster Machine CIDR {stored} is different than the calculated CIDR {calculated}."

@@ -1,4 +1,4 @@
-//! The validations of clusters.
+//! The validations of clusters, and the results that are stored and shown for a cluster.
 
 pub mod all_hosts_are_ready_to_install;
 pub mod api_vips_defined;
@@ -97,43 +97,45 @@ registry! {
     }
 }
 
-/// What was computed for a cluster at one time.
+/// Everything that was computed for a cluster at one time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClusterResults {
-    /// The outcomes of its validations.
+    /// The outcomes of all cluster validations.
     #[serde(flatten)]
     pub outcomes: ValidationResults<ClusterOutcome>,
-    /// Results of the checks of its virtual IP addresses.
+    /// Verification results of the virtual IP addresses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vips: Vec<VerifiedVip>,
-    /// The hosts that reach each other. `None`: not computed yet.
+    /// The connectivity groups of the hosts. `None` if not computed yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<ConnectivityGroups>,
-    /// Whether workloads must run on control plane nodes, because too few workers exist. `None`: not computed yet.
+    /// Whether the control plane must run workloads, because the cluster has too few workers. `None` if not computed
+    /// yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forces_schedulable_masters: Option<bool>,
 }
 
 impl ClusterResults {
-    /// Returns the text to store.
+    /// Returns the results in the form that is stored in the database.
     ///
     /// # Errors
     ///
-    /// Returns an error if an argument cannot be written as JSON.
+    /// Returns an error if an argument of an outcome cannot be serialized as JSON.
     pub fn to_stored(&self) -> Result<String, StoredResultsError> {
         stored::write(self)
     }
 
-    /// Reads a stored text: see [`ValidationResults::from_stored`].
+    /// Parses stored results. See [`ValidationResults::from_stored`].
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is malformed, or if its form is that of another version.
+    /// Returns an error if the text is malformed, or if another version of the service stored it in a different form.
     pub fn from_stored(text: &str) -> Result<Self, StoredResultsError> {
         stored::read(text)
     }
 
-    /// Returns `true` if the outcomes are [the same](ValidationResults::has_same_outcomes), and everything else is equal.
+    /// Returns `true` if the outcomes are [equal except for measured numbers](ValidationResults::has_same_outcomes),
+    /// and everything else is equal.
     #[must_use]
     pub fn has_same_outcomes(&self, other: &Self) -> bool {
         let Self { outcomes, vips, groups, forces_schedulable_masters } = self;

@@ -1,4 +1,4 @@
-//! Whether the cluster networks have room for all nodes and their pods.
+//! Validation `network-prefix-valid`: whether the cluster networks have enough addresses for all nodes and pods.
 
 use assisted::cluster::NetworkType;
 use serde::{Deserialize, Serialize};
@@ -9,44 +9,44 @@ use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 use crate::view::{ClusterSettings, PodNetwork};
 
-/// Minimum number of bits for the addresses of the pods on a node: 128 addresses.
+/// Minimum number of host bits of a node's subnet. Seven bits are enough for 128 pod addresses.
 const MIN_POD_BITS: u32 = 7;
 
-/// Minimum number of nodes for which a cluster network must have room, unless the cluster has exactly one host.
+/// Minimum number of nodes for which a cluster network must have room. A cluster with exactly one host needs only one.
 const MIN_NODES: usize = 4;
 
-/// Maximum number of bits of a number in a message.
+/// Maximum exponent of a power of two in a message.
 const MAX_SHOWN_BITS: u32 = 63;
 
-/// Whether the cluster networks have room for all nodes and their pods.
+/// Whether the cluster networks have enough addresses for all nodes and pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkPrefixOutcome {
     /// The cluster has no cluster network.
     Undefined,
-    /// All cluster networks have room.
+    /// All cluster networks are large enough.
     Valid,
-    /// The host prefix is not a length.
+    /// The host prefix is zero or negative.
     NotPositive {
-        /// Host prefix.
+        /// The invalid host prefix.
         host_prefix: i64,
     },
-    /// A node has room for too few pods.
+    /// The host prefix is too long: a node's subnet has too few addresses.
     TooLong {
-        /// Host prefix.
+        /// The invalid host prefix.
         host_prefix: i64,
         /// Maximum host prefix.
         maximum: u32,
     },
-    /// The cluster network has room for too few nodes.
+    /// The cluster network has too few subnets for the nodes.
     TooFewNodes {
-        /// Prefix of the cluster network.
+        /// Prefix length of the cluster network.
         prefix: u32,
-        /// Host prefix.
+        /// Host prefix: the prefix length of a node's subnet.
         host_prefix: u32,
-        /// Number of hosts of the cluster.
+        /// Number of hosts in the cluster.
         hosts: usize,
-        /// Number of addresses of a node.
+        /// Number of addresses in a node's subnet.
         addresses: u64,
     },
 }
@@ -121,12 +121,12 @@ impl TypedOutcome for NetworkPrefixOutcome {
     }
 }
 
-/// Returns the host prefix that counts for a network.
+/// Returns the host prefix with which a network is validated.
 fn host_prefix(cluster: &ClusterSettings, network: PodNetwork) -> i64 {
     use NetworkType::{Calico, Cilium, CiscoACI, OVNKubernetes, OpenShiftSDN};
     match cluster.network_type {
         Some(OVNKubernetes | OpenShiftSDN) => network.host_prefix,
-        // These plugins divide the network on their own. The installer requires a host prefix all the same.
+        // These plugins do not use the host prefix, but the installer requires one. So its default is validated.
         None | Some(CiscoACI | Cilium | Calico | NetworkType::None) => {
             if network.cidr.address().is_ipv4() {
                 25
@@ -137,7 +137,7 @@ fn host_prefix(cluster: &ClusterSettings, network: PodNetwork) -> i64 {
     }
 }
 
-/// Returns the reason why a cluster network is refused.
+/// Returns the outcome for an invalid cluster network, or `None` if it is valid.
 fn defect(network: PodNetwork, host_prefix: i64, hosts: usize) -> Option<NetworkPrefixOutcome> {
     if host_prefix < 1 {
         return Some(NetworkPrefixOutcome::NotPositive { host_prefix });
@@ -150,7 +150,7 @@ fn defect(network: PodNetwork, host_prefix: i64, hosts: usize) -> Option<Network
     let prefix = network.cidr.prefix();
     let nodes = 1_u64 << len.saturating_sub(prefix).min(MAX_SHOWN_BITS);
     let required_nodes = if hosts == 1 { 1 } else { hosts.max(MIN_NODES) };
-    // A number that `usize` cannot hold is larger than each number of hosts.
+    // If `nodes` does not fit into `usize`, it is larger than any number of hosts.
     let is_too_small = usize::try_from(nodes).is_ok_and(|nodes| nodes < required_nodes);
     let addresses = 1_u64 << (bits - len).min(MAX_SHOWN_BITS);
     is_too_small.then_some(NetworkPrefixOutcome::TooFewNodes { prefix, host_prefix: len, hosts, addresses })

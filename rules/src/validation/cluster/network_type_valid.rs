@@ -1,4 +1,4 @@
-//! Whether the network type suits the other settings of a cluster.
+//! Validation `network-type-valid`: whether the network plugin supports the other settings of the cluster.
 
 use assisted::cluster::NetworkType;
 use serde::{Deserialize, Serialize};
@@ -11,17 +11,17 @@ use crate::view::ClusterSettings;
 
 const USE_OVN: &str = "Set `network_type` of the cluster to `OVNKubernetes`.";
 
-/// Whether the network type suits the other settings of a cluster. The API refuses unknown network types.
+/// Whether the network plugin supports the other settings of the cluster. The API refuses unknown plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkTypeOutcome {
-    /// The network type is suitable or not set.
+    /// The network plugin supports all settings, or is not set.
     Valid,
-    /// `OpenShiftSDN` does not support an IPv6 network of the cluster.
+    /// `OpenShiftSDN` does not support the IPv6 networks of the cluster.
     Ipv6,
-    /// `OpenShiftSDN` does not support clusters with a single node.
+    /// `OpenShiftSDN` does not support single-node clusters.
     SingleNode,
-    /// `OVNKubernetes` does not support virtual IP addresses that a DHCP server assigns.
+    /// `OVNKubernetes` does not support VIP DHCP allocation.
     VipDhcp,
 }
 

@@ -1,4 +1,4 @@
-//! Whether the networks of a cluster have the same address families.
+//! Validation `networks-same-address-families`: whether all networks of a cluster have the same address families.
 
 use ignition::Cidr;
 use serde::{Deserialize, Serialize};
@@ -14,19 +14,19 @@ use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
 const CHANGE_NETWORKS: &str = "Set the machine, cluster and service networks of the cluster with the same address families in the same order.";
 
-/// Whether the networks of a cluster have the same address families.
+/// Whether all networks of a cluster have the same address families, in the same order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AddressFamiliesOutcome {
-    /// A network is undefined.
+    /// At least one network is not set.
     Undefined,
-    /// A network is undefined, and the machine network does not count.
+    /// The cluster or service network is not set. The cluster does not need a machine network.
     ClusterOrServiceUndefined,
-    /// The cluster and service networks have other families.
+    /// The families of the cluster and service networks differ.
     ServiceDiffers,
-    /// The machine and service networks have other families.
+    /// The families of the machine and service networks differ.
     MachineDiffers,
-    /// The families are the same.
+    /// The families of all networks are equal.
     Same,
 }
 
@@ -49,7 +49,7 @@ impl TypedOutcome for AddressFamiliesOutcome {
         if !has_required_networks(cluster) {
             return if is_machine_network_used { Self::Undefined } else { Self::ClusterOrServiceUndefined };
         }
-        // Several cluster or machine networks of a family may follow each other, but not several service networks.
+        // Consecutive cluster or machine networks may have the same family, but consecutive service networks may not.
         let services: Vec<_> = cluster.service_networks.iter().map(|network| is_ipv4(*network)).collect();
         if services != families(cluster.cluster_networks.iter().map(|network| network.cidr)) {
             return Self::ServiceDiffers;
@@ -93,7 +93,7 @@ fn is_ipv4(network: Cidr) -> bool {
     network.address().is_ipv4()
 }
 
-/// Returns the families of networks: `true` for IPv4. Consecutive networks of the same family count once.
+/// Returns the address families of networks: `true` for IPv4. Consecutive networks of the same family count once.
 fn families(networks: impl Iterator<Item = Cidr>) -> Vec<bool> {
     let mut families: Vec<_> = networks.map(is_ipv4).collect();
     families.dedup();

@@ -1,4 +1,4 @@
-//! Whether the networks of a cluster overlap.
+//! Validation `no-cidrs-overlapping`: whether the networks of a cluster overlap.
 
 use ignition::Cidr;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 use crate::view::ClusterSettings;
 
-/// The kinds of two networks that overlap.
+/// The kinds of two overlapping networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkPair {
@@ -26,7 +26,7 @@ pub enum NetworkPair {
 }
 
 impl NetworkPair {
-    /// Returns the name in messages. Its letter case is that of the Assisted Installer.
+    /// Returns the name used in messages. The letter case matches the Assisted Installer.
     fn as_str(self) -> &'static str {
         match self {
             Self::MachineAndService => "MachineNetworkCIDR and ServiceNetworkCIDR",
@@ -36,23 +36,23 @@ impl NetworkPair {
     }
 }
 
-/// Whether the networks of a cluster overlap.
+/// Whether the machine, cluster and service networks of a cluster overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CidrsOverlappingOutcome {
-    /// A network is undefined.
+    /// At least one network is not set.
     Undefined,
-    /// A network is undefined, and the user manages the networking.
+    /// At least one network is not set, and the user manages the networking.
     UserManagedUndefined,
-    /// The cluster has another number of cluster networks than of service networks.
+    /// The number of cluster networks differs from the number of service networks.
     NumbersDiffer,
     /// Two networks overlap.
     Overlapping {
-        /// Their kinds.
+        /// The kinds of the two networks.
         kinds: NetworkPair,
-        /// The network of the first kind.
+        /// The network whose kind [`NetworkPair`] names first.
         first: Cidr,
-        /// The network of the second kind.
+        /// The network whose kind [`NetworkPair`] names second.
         second: Cidr,
     },
     /// No networks overlap.
@@ -75,7 +75,7 @@ impl TypedOutcome for CidrsOverlappingOutcome {
     fn evaluate(input: &ClusterInput<'_>) -> Self {
         let cluster = &input.view.cluster;
         if !has_required_networks(cluster) {
-            // A cluster with a single node lacks its machine network here, too: the message is that of the Assisted
+            // This message is also used for a single-node cluster without a machine network, as in the Assisted
             // Installer.
             return if cluster.user_managed_networking {
                 Self::UserManagedUndefined
@@ -124,13 +124,13 @@ impl TypedOutcome for CidrsOverlappingOutcome {
     }
 }
 
-/// Returns the first overlap of a cluster's networks.
+/// Returns the first overlap of two networks at the same position of their lists.
 fn overlap(cluster: &ClusterSettings) -> Option<CidrsOverlappingOutcome> {
     let is_machine_network_used = requires_machine_network(cluster);
     let pods = cluster.cluster_networks.iter().map(|network| network.cidr);
     let networks = pods.zip(&cluster.service_networks).enumerate();
     let mut pairs = networks.flat_map(|(index, (pods, services))| {
-        // The last machine network stands for those that are missing.
+        // If the list of machine networks is too short, its last network is used.
         let machines = cluster.machine_networks.get(index).or(cluster.machine_networks.last());
         let machines = machines.copied().filter(|_| is_machine_network_used);
         let with_machines = machines.map(|machines| {

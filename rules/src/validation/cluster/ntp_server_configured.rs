@@ -1,4 +1,4 @@
-//! Whether the clocks of the hosts show the same time.
+//! Validation `ntp-server-configured`: whether the clocks of all hosts are synchronized.
 
 use assisted::host::HostStatus;
 use serde::{Deserialize, Serialize};
@@ -9,16 +9,16 @@ use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 use crate::view::HostView;
 
-/// Maximum difference of two clocks, in whole minutes.
+/// Maximum difference between two clocks, in whole minutes.
 const MAX_DIFFERENCE_MINUTES: u64 = 4;
 
-/// Whether the clocks of the hosts show the same time.
+/// Whether the clocks of all hosts are synchronized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NtpServerOutcome {
-    /// They show about the same time.
+    /// The clocks differ by a few minutes at most.
     Synchronized,
-    /// They differ.
+    /// Two clocks differ by more than the maximum.
     Differing,
 }
 
@@ -37,8 +37,9 @@ impl TypedOutcome for NtpServerOutcome {
     };
 
     fn evaluate(input: &ClusterInput<'_>) -> Self {
-        let clocks =
-            || input.view.hosts.iter().filter(|host| counts(host)).filter_map(|host| host.clock_skew);
+        let clocks = || {
+            input.view.hosts.iter().filter(|host| has_current_time(host)).filter_map(|host| host.clock_skew)
+        };
         let Some((first, last)) = clocks().min().zip(clocks().max()) else { return Self::Synchronized };
         if last.abs_diff(first) / 60 > MAX_DIFFERENCE_MINUTES { Self::Differing } else { Self::Synchronized }
     }
@@ -61,8 +62,8 @@ impl TypedOutcome for NtpServerOutcome {
     }
 }
 
-/// Returns `true` if the time that a host has sent counts. In other statuses, it may be outdated.
-fn counts(host: &HostView) -> bool {
+/// Returns `true` if the clock of the host is compared. In other statuses, the reported time may be outdated.
+fn has_current_time(host: &HostView) -> bool {
     use HostStatus::{Disconnected, Discovering, ResettingPendingUserAction};
     !matches!(host.status, Disconnected | Discovering | ResettingPendingUserAction)
 }

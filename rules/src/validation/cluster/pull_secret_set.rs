@@ -1,4 +1,4 @@
-//! Whether a pull secret is set.
+//! Validation `pull-secret-set`: whether the cluster has a pull secret.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::input::ClusterInput;
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether a pull secret is set.
+/// Whether the cluster has a pull secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PullSecretOutcome {

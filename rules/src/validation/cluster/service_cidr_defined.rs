@@ -1,4 +1,4 @@
-//! Whether a service network is set.
+//! Validation `service-cidr-defined`: whether a service network is set.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Whether the control plane has the right size.
+//! Validation `sufficient-masters-count`: whether the control plane has the required size.
 
 use assisted::host::HostRole;
 use serde::{Deserialize, Serialize};
@@ -10,17 +10,17 @@ use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 use crate::view::HostView;
 
-/// Whether the control plane has the right size.
+/// Whether the control plane has the required size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MastersCountOutcome {
-    /// It has the right size.
+    /// The control plane has the required size.
     Exact,
-    /// The cluster has one node, and other hosts than one control plane node.
+    /// A single-node cluster has workers, or does not have exactly one control plane node.
     NotSingleNode,
-    /// It has another size, or it has two nodes without an arbiter and without fencing.
+    /// The number of control plane nodes is wrong, or a two-node control plane has neither an arbiter nor fencing.
     NotExact {
-        /// The right size.
+        /// The required number of control plane nodes.
         expected: i64,
     },
 }
@@ -89,10 +89,10 @@ impl TypedOutcome for MastersCountOutcome {
     }
 }
 
-/// The roles that the hosts of a cluster have, or could have.
+/// The roles of all hosts in a cluster. Hosts without a role are planned with a role for which they suffice.
 struct RolePlan {
     counts: RoleCounts,
-    /// Whether all control plane nodes have fencing credentials.
+    /// `true` if all control plane nodes have fencing credentials.
     is_fenced: bool,
 }
 
@@ -117,7 +117,7 @@ impl RolePlan {
         self.counts = counts;
     }
 
-    /// Returns the role that a host could have beside the hosts of the plan.
+    /// Returns a role for a host without a role, next to the hosts already in the plan.
     fn candidate_role(&self, input: &ClusterInput<'_>, host: &HostView) -> HostRole {
         let cluster = &input.view.cluster;
         let meets = |role| meets_role(host, role, cluster, input.hardware);
@@ -147,12 +147,12 @@ mod tests {
     use crate::validation::settings::ValidationSettings;
     use crate::view::{ClusterSettings, ClusterView};
 
-    /// A host that suffices for every role.
+    /// Hardware that suffices for every role.
     const LARGE: Option<(i64, i64)> = Some((8, 32));
-    /// A host that suffices for workers and arbiters.
+    /// Hardware that suffices for workers and arbiters.
     const SMALL: Option<(i64, i64)> = Some((2, 8));
 
-    /// Returns a host with a role, a number of CPU cores and GiB of memory.
+    /// Returns a host with a suggested role. `hardware` is its number of CPU cores and its memory in GiB.
     fn host(suggested_role: HostRole, hardware: Option<(i64, i64)>) -> HostView {
         let inventory = hardware.map(|(cpus, gib)| InventorySummary {
             cpus: Some(cpus),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn control_plane_has_its_exact_size() {
+    fn control_plane_must_have_the_exact_size() {
         let not_exact = MastersCountOutcome::NotExact { expected: 3 };
         for (roles, expected) in [
             (&[] as &[HostRole], not_exact),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_without_a_role_count_if_they_suffice() {
+    fn hosts_without_a_role_count_if_hardware_suffices() {
         let hosts = |third| vec![host(Master, SMALL), host(AutoAssign, LARGE), host(AutoAssign, third)];
         assert_eq!(outcome(3, hosts(LARGE)), MastersCountOutcome::Exact);
         for third in [SMALL, None] {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn control_plane_with_two_nodes_has_an_arbiter_or_fencing() {
+    fn control_plane_with_two_nodes_needs_an_arbiter_or_fencing() {
         let not_exact = MastersCountOutcome::NotExact { expected: 2 };
         for (roles, expected) in [
             (&[Master, Master] as &[HostRole], not_exact),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_those_of_the_assisted_installer() {
+    fn messages_match_the_assisted_installer() {
         let descriptions = MastersCountOutcome::samples().into_iter().map(|it| it.describe());
         let messages: Vec<_> = descriptions.map(|it| (it.status, it.message.into_owned())).collect();
         let expected = [

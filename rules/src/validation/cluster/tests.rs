@@ -1,4 +1,4 @@
-//! Clusters for tests, and the table of their outcomes.
+//! Table-driven tests of the cluster validations, with the clusters and hosts that they use.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn pods(text: &str, host_prefix: i64) -> PodNetwork {
     PodNetwork { cidr: cidr(text), host_prefix }
 }
 
-/// Returns a cluster with all settings that the validations of its networks need.
+/// Returns a cluster with all settings that the network validations need.
 fn cluster() -> ClusterSettings {
     ClusterSettings {
         base_dns_domain: "example.com".into(),
@@ -39,7 +39,7 @@ fn cluster() -> ClusterSettings {
     }
 }
 
-/// Returns a known host that has sent an inventory report and its time.
+/// Returns a host with status `known`, an inventory report and a clock.
 fn known_host() -> HostView {
     HostView { status: HostStatus::Known, clock_skew: Some(0), ..host(Some(inventory())) }
 }
@@ -65,7 +65,7 @@ fn described(
     (description.status, description.message.into_owned())
 }
 
-/// Checks one outcome of a cluster with three hosts that differs in its settings.
+/// Checks one outcome of a cluster with three hosts and modified settings.
 fn assert_outcome(
     change: impl FnOnce(&mut ClusterSettings),
     id: ClusterValidationId,
@@ -77,7 +77,7 @@ fn assert_outcome(
     assert_eq!(outcome, (expected.0, expected.1.to_owned()), "{id}");
 }
 
-/// Makes the user manage the networking.
+/// Changes the cluster to user-managed networking.
 fn user_managed(it: &mut ClusterSettings) {
     it.user_managed_networking = true;
 }
@@ -92,7 +92,7 @@ const SOME_UNDEFINED: (OutcomeStatus, &str) =
 const CLUSTER_OR_SERVICE_UNDEFINED: (OutcomeStatus, &str) =
     (Pending, "At least one of the CIDRs (Cluster Network, Service Network) is undefined.");
 
-/// Messages of a service that was recorded, for a cluster that can be installed.
+/// Messages recorded from the Assisted Installer, for a cluster that can be installed.
 const RECORDED: &[(ClusterValidationId, &str)] = {
     use ClusterValidationId::*;
     &[
@@ -110,7 +110,7 @@ const RECORDED: &[(ClusterValidationId, &str)] = {
 };
 
 #[test]
-fn outcomes_are_those_of_the_recordings() {
+fn outcomes_match_the_recordings() {
     for (id, message) in RECORDED {
         assert_outcome(|_| (), *id, (Success, message));
     }
@@ -127,7 +127,7 @@ fn missing_machine_network_is_pending_until_a_host_is_discovered() {
 }
 
 #[test]
-fn missing_machine_network_has_a_message_for_each_kind_of_cluster() {
+fn message_about_missing_machine_network_depends_on_the_cluster() {
     let undefined = |change: fn(&mut ClusterSettings), expected| {
         let change = |it: &mut ClusterSettings| {
             it.machine_networks.clear();
@@ -213,7 +213,7 @@ fn undefined_networks_are_not_compared() {
 }
 
 #[test]
-fn overlapping_networks_are_listed() {
+fn overlapping_networks_fail() {
     use ClusterValidationId::NoCidrsOverlapping;
     let none = (Success, "No CIDRS are overlapping.");
     let with_services = "CIDRS Overlapping: MachineNetworkCIDR and ServiceNetworkCIDR: CIDRS 192.168.1.0/24 and \
@@ -316,7 +316,7 @@ fn address_families_are_compared_in_order() {
 }
 
 #[test]
-fn cluster_networks_need_room_for_nodes_and_pods() {
+fn rejects_cluster_networks_too_small_for_nodes_and_pods() {
     let valid = (Success, "The Cluster Network prefix is valid.");
     let not_positive = "Invalid Cluster Network prefix: Host prefix, now 0, must be a positive integer.";
     let too_long = "Host prefix, now 26, must be less than or equal to 25 to allow at least 128 addresses";
@@ -345,7 +345,7 @@ fn cluster_networks_need_room_for_nodes_and_pods() {
 }
 
 #[test]
-fn number_of_hosts_counts_for_the_cluster_network() {
+fn required_subnets_depend_on_the_number_of_hosts() {
     let status = |network, hosts: usize| {
         let cluster = ClusterSettings { cluster_networks: vec![pods(network, 23)], ..cluster() };
         described(cluster, vec![known_host(); hosts], ClusterValidationId::NetworkPrefixValid).0
@@ -375,7 +375,7 @@ fn host_prefix_counts_only_for_plugins_that_use_it() {
 }
 
 #[test]
-fn network_type_suits_the_other_settings() {
+fn network_type_must_support_the_other_settings() {
     use ClusterValidationId::NetworkTypeValid;
     let valid = (Success, "The cluster has a valid network type");
     let ipv6 = "The cluster is configured with IPv6 which is not supported by OpenShiftSDN; use OVNKubernetes instead";
@@ -429,7 +429,7 @@ fn clocks_of_hosts_may_differ_by_four_minutes() {
 }
 
 #[test]
-fn every_outcome_that_is_not_a_success_has_a_remedy() {
+fn every_unsuccessful_outcome_has_a_remedy() {
     for id in ClusterValidationId::ALL {
         let samples = ClusterOutcome::samples(*id);
         assert!(samples.iter().any(|it| it.describe().status == Success), "{id}");
@@ -460,7 +460,7 @@ fn groups_require_their_validations() {
 }
 
 #[test]
-fn cluster_with_a_list_has_no_disabled_validations() {
+fn ignored_list_of_a_cluster_overrides_disabled_validations() {
     let disabled_cluster = DisabledValidations::parse::<ClusterValidationId>("pull-secret-set").unwrap();
     let settings = ValidationSettings { disabled_cluster, ..ValidationSettings::default() };
     for (list, status) in [("", OutcomeStatus::Disabled), ("[]", Success)] {
@@ -472,7 +472,7 @@ fn cluster_with_a_list_has_no_disabled_validations() {
 }
 
 #[test]
-fn stored_outcomes_are_read_again() {
+fn outcomes_survive_storing() {
     for id in ClusterValidationId::ALL {
         let outcomes =
             ClusterOutcome::samples(*id).into_iter().map(|it| ValidationResults::from_parts([it], vec![]));
@@ -483,14 +483,14 @@ fn stored_outcomes_are_read_again() {
     }
 }
 
-/// Returns any network, with any host bits.
+/// Returns arbitrary networks, also with host bits set.
 fn any_cidr() -> impl Strategy<Value = Cidr> {
     let v4 = (any::<[u8; 4]>(), 0..=32_u32).prop_map(|(bytes, len)| (bytes.into(), len));
     let v6 = (any::<[u8; 16]>(), 0..=128_u32).prop_map(|(bytes, len)| (bytes.into(), len));
     prop_oneof![v4, v6].prop_map(|(address, len): (std::net::IpAddr, _)| cidr(&format!("{address}/{len}")))
 }
 
-/// Returns any host prefix, often one near a limit.
+/// Returns arbitrary host prefixes, often near a limit.
 fn any_host_prefix() -> impl Strategy<Value = i64> {
     prop_oneof![-1..=130_i64, Just(i64::MIN), Just(i64::MAX), any::<i64>()]
 }
@@ -521,7 +521,7 @@ proptest! {
     }
 
     #[test]
-    fn one_cluster_network_is_valid_if_its_parts_suffice(
+    fn single_cluster_network_is_valid_if_its_subnets_suffice(
         network in any_cidr(),
         host_prefix in any_host_prefix(),
         hosts in 0..10_usize,
@@ -529,7 +529,7 @@ proptest! {
         let cluster = ClusterSettings { cluster_networks: vec![PodNetwork { cidr: network, host_prefix }], ..cluster() };
         let status = described(cluster, vec![known_host(); hosts], ClusterValidationId::NetworkPrefixValid).0;
         let bits = if network.address().is_ipv4() { 32 } else { 128 };
-        // Four bits are room for 16 nodes, more than there are hosts.
+        // Four bits are enough for 16 nodes, which is more than the maximum number of hosts in this test.
         let node_bits = host_prefix.saturating_sub(network.prefix().into()).clamp(0, 4);
         let nodes = if hosts == 1 { 1 } else { hosts.max(4) };
         let is_valid = (1..=bits - 7).contains(&host_prefix) && 1_usize << node_bits >= nodes;

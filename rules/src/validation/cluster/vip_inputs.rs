@@ -1,4 +1,4 @@
-//! What the validations of virtual IP addresses have in common.
+//! Helpers for the validations of virtual IP addresses (VIPs).
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use assisted::step::VipType;
 use crate::validation::outcome::OutcomeDescription;
 use crate::view::{ClusterSettings, ClusterView};
 
-/// Returns the virtual IP addresses with this use.
+/// Returns the virtual IP addresses of this type.
 pub(super) fn vips_of(cluster: &ClusterSettings, vip_type: VipType) -> &[IpAddr] {
     match vip_type {
         VipType::Api => &cluster.api_vips,
@@ -15,12 +15,12 @@ pub(super) fn vips_of(cluster: &ClusterSettings, vip_type: VipType) -> &[IpAddr]
     }
 }
 
-/// Returns `true` if a host has an inventory report.
+/// Returns `true` if at least one host has an inventory report.
 pub(super) fn has_inventories(view: &ClusterView) -> bool {
     view.hosts.iter().any(|host| host.summary.inventory.is_some())
 }
 
-/// Describes that no inventory report is stored.
+/// Returns the description for a cluster without inventory reports.
 pub(super) fn not_discovered() -> OutcomeDescription {
     OutcomeDescription::pending(
         "Hosts have not been discovered yet",
@@ -28,7 +28,7 @@ pub(super) fn not_discovered() -> OutcomeDescription {
     )
 }
 
-/// Returns the name of a use in messages.
+/// Returns the name of a VIP type in messages.
 pub(super) fn vip_name(vip_type: VipType) -> &'static str {
     match vip_type {
         VipType::Api => "API",

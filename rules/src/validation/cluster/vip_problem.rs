@@ -1,54 +1,56 @@
-//! What is wrong with a virtual IP address.
+//! The reasons why a virtual IP address is invalid.
 
 use std::net::IpAddr;
 
 use ignition::Cidr;
 use serde::{Deserialize, Serialize};
 
-/// The addresses of a network that hosts cannot have: its own, the broadcast address and two virtual IP addresses.
+/// Number of addresses in a network that hosts cannot use: the network address, the broadcast address and two virtual
+/// IP addresses.
 const RESERVED_ADDRESSES: u128 = 4;
 
-/// What is wrong with a virtual IP address.
+/// The reason why a virtual IP address is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum VipProblem {
-    /// No machine network is at the position of the address.
+    /// The cluster has no machine network at the position of the address.
     NoNetwork {
-        /// The address.
+        /// The virtual IP address.
         vip: IpAddr,
     },
-    /// It is not in its machine network.
+    /// The address is not in its machine network.
     Outside {
-        /// The address.
+        /// The virtual IP address.
         vip: IpAddr,
-        /// Machine network.
+        /// Machine network at the position of the address.
         network: Cidr,
     },
-    /// It is the broadcast address.
+    /// The address is the broadcast address of its machine network.
     Broadcast {
-        /// The address.
+        /// The virtual IP address.
         vip: IpAddr,
-        /// Machine network.
+        /// Machine network at the position of the address.
         network: Cidr,
     },
-    /// Another machine uses it.
+    /// Another machine uses the address.
     InUse {
-        /// The address.
+        /// The virtual IP address.
         vip: IpAddr,
-        /// Machine network.
+        /// Machine network at the position of the address.
         network: Cidr,
-        /// Whether the network has too few addresses for the hosts.
+        /// Whether the network has too few addresses for all hosts.
         is_network_too_small: bool,
     },
-    /// No host has checked it.
+    /// No host has verified the address yet.
     Unverified {
-        /// The address.
+        /// The virtual IP address.
         vip: IpAddr,
     },
 }
 
 impl VipProblem {
-    /// Returns the problem of an address that hosts of the network cannot have. `None`: they can.
+    /// Returns the problem of an address that is outside the network or is its broadcast address. Returns `None` for
+    /// other addresses.
     pub(super) fn in_network(vip: IpAddr, network: Cidr) -> Option<Self> {
         if !network.contains(vip) {
             return Some(Self::Outside { vip, network });
@@ -56,12 +58,12 @@ impl VipProblem {
         is_broadcast(vip, network).then_some(Self::Broadcast { vip, network })
     }
 
-    /// Returns the problem of an address that another machine uses.
+    /// Returns the problem of an address used by another machine.
     pub(super) fn in_use(vip: IpAddr, network: Cidr, host_count: usize) -> Self {
         Self::InUse { vip, network, is_network_too_small: is_too_small(network, host_count) }
     }
 
-    /// Returns the text for users. `label`: what the address is used for.
+    /// Returns the message for users. `label` names the address, such as `api vips`.
     pub(super) fn text(&self, label: &str) -> String {
         match self {
             Self::NoNetwork { vip } => {
@@ -100,17 +102,17 @@ impl VipProblem {
     }
 }
 
-/// Returns `true` if an address is the broadcast address of a network, which only IPv4 has.
+/// Returns `true` for the broadcast address of an IPv4 network. IPv6 networks have none.
 fn is_broadcast(vip: IpAddr, network: Cidr) -> bool {
     let IpAddr::V4(vip) = vip else { return false };
     let host_mask = u32::MAX.checked_shr(network.prefix()).unwrap_or(0);
     vip.to_bits() & host_mask == host_mask
 }
 
-/// Returns `true` if a network has too few addresses for the hosts and the virtual IP addresses.
+/// Returns `true` if the network has too few addresses for the hosts and the virtual IP addresses.
 fn is_too_small(network: Cidr, host_count: usize) -> bool {
     let width = if network.address().is_ipv4() { u32::BITS } else { u128::BITS };
-    // The largest networks have more addresses than the type has numbers.
+    // The number of addresses in the largest networks does not fit into the type.
     let host_bits = width.saturating_sub(network.prefix());
     let addresses = 1_u128.checked_shl(host_bits).unwrap_or(u128::MAX);
     match u128::try_from(host_count) {

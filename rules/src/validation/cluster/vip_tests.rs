@@ -1,4 +1,4 @@
-//! Clusters for tests, and tables of the outcomes that concern virtual IP addresses.
+//! Table-driven tests of the validations of virtual IP addresses.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ fn cluster(machine_networks: &[&str], api_vips: &[&str], ingress_vips: &[&str]) 
     }
 }
 
-/// Returns a cluster whose virtual IP addresses are those of the recordings.
+/// Returns a cluster with the virtual IP addresses of the recordings.
 fn recorded(machine_networks: &[&str]) -> ClusterSettings {
     cluster(machine_networks, &["192.168.1.5"], &["192.168.1.6"])
 }
@@ -65,21 +65,21 @@ fn load_balancer(machine_networks: &[&str], api_vips: &[&str]) -> ClusterSetting
     }
 }
 
-/// Returns the reports of a host with these addresses.
+/// Returns the summary of a host with these interface addresses.
 fn summary(addresses: &[&str]) -> HostSummary {
     let nic = NicSummary { addresses: cidrs(addresses), ..NicSummary::default() };
     let inventory = InventorySummary { nics: vec![nic], ..InventorySummary::default() };
     HostSummary { inventory: Some(Box::new(inventory)), ..HostSummary::default() }
 }
 
-/// Returns the reports of a host in both networks that knows these unused addresses.
+/// Returns the summary of a host in both networks that reports these unused addresses.
 fn host(network: &str, free: &[&str]) -> HostSummary {
     let network = Cidr::parse(network).unwrap();
     let free_addresses = FreeAddresses::from_addresses(network, ips(free)).into_iter().collect();
     HostSummary { free_addresses, ..summary(&["192.168.1.11/24", "fd2e:6f44:5dd8::11/64"]) }
 }
 
-/// Returns the reports of a host that has verified addresses of the API.
+/// Returns the summary of a host with these verification results for API addresses.
 fn verified(api_vips: &[(&str, VipVerification)]) -> HostSummary {
     let vips = api_vips.iter().map(|(address, verification)| VerifiedVip {
         address: address.parse().unwrap(),
@@ -125,9 +125,9 @@ const NOT_DISCOVERED: (OutcomeStatus, &str) = (Pending, "Hosts have not been dis
 const EQUAL: (OutcomeStatus, &str) =
     (Success, "The Cluster Machine CIDR is equivalent to the calculated CIDR.");
 
-/// Statuses and messages of a service that was recorded.
+/// Statuses and messages recorded from the Assisted Installer.
 #[test]
-fn outcomes_of_virtual_ips_are_those_of_the_recordings() {
+fn outcomes_match_the_recordings() {
     let waiting = |calculated| [API_DEFINED, NOT_DISCOVERED, INGRESS_DEFINED, NOT_DISCOVERED, calculated];
     let v4 = || host(NET, &["192.168.1.5", "192.168.1.6"]);
     let valid = [
@@ -137,11 +137,11 @@ fn outcomes_of_virtual_ips_are_those_of_the_recordings() {
         (Success, "ingress vips 192.168.1.6 belongs to the Machine CIDR and is not in use."),
         EQUAL,
     ];
-    // The compact cluster without hosts, before its machine network is set, and after that.
+    // A compact cluster without hosts, first without and then with its machine network.
     assert_outcomes(&recorded(&[]), &[HostSummary::default()], waiting(NOT_DISCOVERED));
     assert_outcomes(&recorded(&[]), &[v4()], waiting(EQUAL));
     assert_outcomes(&recorded(&[NET]), &[v4(), HostSummary::default()], valid);
-    // A dual-stack cluster before the hosts have checked the addresses, and after that.
+    // A dual-stack cluster, before and after the hosts have verified the addresses.
     let unverified = [
         API_DEFINED,
         (Failure, "api vips <192.168.1.5> are not verified yet."),
@@ -151,7 +151,7 @@ fn outcomes_of_virtual_ips_are_those_of_the_recordings() {
     ];
     assert_outcomes(&recorded(&[NET, NET_V6]), &[host(NET, &[])], unverified);
     assert_outcomes(&recorded(&[NET, NET_V6]), &[v4()], valid);
-    // IPv6 hosts in a cluster with IPv4 addresses.
+    // Hosts with IPv6 in a cluster with IPv4 addresses.
     let no_network =
         (Failure, "1 error occurred:\n\t* No suitable matching CIDR found for VIP 192.168.1.5\n\n");
     assert_outcomes(&recorded(&[]), &[summary(&["fd2e:6f44:5dd8::11/64"])], waiting(no_network));
@@ -215,7 +215,7 @@ fn assert_api_vips(cluster: ClusterSettings, hosts: Vec<HostSummary>, expected: 
 }
 
 #[test]
-fn virtual_ips_that_are_in_use_or_misplaced_fail() {
+fn used_and_misplaced_virtual_ips_fail() {
     let api = |networks: &[&str], vips: &[&str]| cluster(networks, vips, &[]);
     let assert_failure = |networks: &[&str], vips: &[&str], hosts, message: &str| {
         assert_api_vips(api(networks, vips), hosts, (Failure, message));
@@ -256,7 +256,7 @@ fn virtual_ips_that_are_in_use_or_misplaced_fail() {
 }
 
 #[test]
-fn verified_virtual_ips_need_no_list_of_unused_addresses() {
+fn verified_virtual_ip_needs_no_list_of_unused_addresses() {
     use VipVerification::{Failed, Succeeded, Unverified};
     let cluster = || cluster(&[NET, NET_V6], &["192.168.1.5", "fd2e:6f44:5dd8::5"], &[]);
     let host = |v4, v6| vec![verified(&[("192.168.1.5", v4), ("fd2e:6f44:5dd8::5", v6)])];
@@ -284,7 +284,7 @@ fn virtual_ip_on_a_load_balancer_is_in_one_of_the_machine_networks() {
 }
 
 #[test]
-fn machine_networks_that_do_not_contain_the_virtual_ips_fail() {
+fn machine_networks_without_the_virtual_ips_fail() {
     let of = |networks: &[&str], api: &[&str]| {
         let id = ClusterValidationId::MachineCidrEqualsToCalculatedCidr;
         described(cluster(networks, api, &["192.168.1.6"]), vec![host(NET, &[])], id)
@@ -310,7 +310,7 @@ fn machine_networks_that_do_not_contain_the_virtual_ips_fail() {
 }
 
 #[test]
-fn samples_are_read_back_and_only_defined_vips_cannot_be_ignored() {
+fn samples_survive_storing_and_only_defined_vips_cannot_be_ignored() {
     let every = IgnoredValidations::parse(r#"["all"]"#).unwrap();
     let results = results(cluster(&[NET], &[], &[]), Vec::new());
     for id in IDS {

@@ -1,4 +1,4 @@
-//! Whether virtual IP addresses are set, for the API and for the ingress.
+//! The outcome shared by `api-vips-defined` and `ingress-vips-defined`: whether virtual IP addresses are set.
 
 use assisted::step::VipType;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::OutcomeDescription;
 use crate::view::ClusterSettings;
 
-/// The fixed properties of both validations.
+/// The properties that both validations share.
 pub(super) const DEFINITION: ValidationDefinition<ClusterGroup> = ValidationDefinition {
     category: ValidationCategory::Network,
     groups: &[ClusterGroup::VipsDefined],
@@ -23,15 +23,15 @@ pub(super) const DEFINITION: ValidationDefinition<ClusterGroup> = ValidationDefi
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum VipsDefinedOutcome {
-    /// The user manages the networking.
+    /// The user manages the networking, so no addresses are needed.
     UserManagedNetworking,
-    /// The cluster has one node.
+    /// A single-node cluster needs no addresses.
     SingleNode,
     /// At least one address is set.
     Defined,
-    /// A DHCP server assigns the addresses, but the machine network is not set.
+    /// VIP DHCP allocation is enabled, but the machine network is not set.
     MissingMachineNetwork,
-    /// A DHCP server has not assigned the addresses yet.
+    /// VIP DHCP allocation is enabled, but no host has reported a lease yet.
     MissingLease,
     /// No address is set.
     Undefined,

@@ -1,4 +1,5 @@
-//! Whether virtual IP addresses are unused addresses of the machine networks, for the API and for the ingress.
+//! The outcome shared by `api-vips-valid` and `ingress-vips-valid`: whether virtual IP addresses are unused addresses
+//! in the machine networks.
 
 use std::net::IpAddr;
 
@@ -18,7 +19,7 @@ use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::OutcomeDescription;
 use crate::view::ClusterView;
 
-/// The fixed properties of both validations.
+/// The properties that both validations share.
 pub(super) const DEFINITION: ValidationDefinition<ClusterGroup> = ValidationDefinition {
     category: ValidationCategory::Network,
     groups: &[ClusterGroup::RequiredForInstall],
@@ -32,38 +33,38 @@ pub(super) const DEFINITION: ValidationDefinition<ClusterGroup> = ValidationDefi
 const CHOOSE_ADDRESS: &str = "Set an unused address of the machine network, or wait until the hosts have checked the \
                               address.";
 
-/// Whether virtual IP addresses are unused addresses of the machine networks.
+/// Whether virtual IP addresses are unused addresses in the machine networks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum VipsValidOutcome {
-    /// The user manages the networking.
+    /// The user manages the networking, so no addresses are needed.
     UserManagedNetworking,
-    /// The cluster has one node.
+    /// A single-node cluster needs no addresses.
     SingleNode,
     /// No address is set.
     Undefined,
-    /// No inventory report is stored, or no machine network is set.
+    /// No host has an inventory report, or no machine network is set.
     NotDiscovered,
-    /// The addresses are valid.
+    /// All addresses are valid.
     Valid {
-        /// The addresses.
+        /// The valid addresses, for the message.
         vips: Vec<IpAddr>,
     },
-    /// The address on the user's load balancer is valid.
+    /// The address on the user-managed load balancer is valid.
     ValidForLoadBalancer {
-        /// The first address.
+        /// The first address of the list.
         vip: IpAddr,
     },
-    /// Some addresses are not valid.
+    /// At least one address is invalid.
     Invalid {
-        /// The problems, by address.
+        /// The problems, in the order of the addresses.
         problems: Vec<VipProblem>,
     },
-    /// The address on the user's load balancer is not in a machine network.
+    /// The address on the user-managed load balancer is in none of the machine networks.
     InvalidForLoadBalancer {
-        /// The first address.
+        /// The first address of the list.
         vip: IpAddr,
-        /// The machine networks with their problems.
+        /// Each machine network, with the reason why it does not fit.
         problems: Vec<(Cidr, VipProblem)>,
     },
 }
@@ -92,7 +93,7 @@ impl VipsValidOutcome {
         if problems.is_empty() { Self::Valid { vips: vips.to_vec() } } else { Self::Invalid { problems } }
     }
 
-    /// Computes the outcome for an address on the user's load balancer, which may be in use already.
+    /// Computes the outcome for an address on a user-managed load balancer. The address may already be in use.
     fn of_load_balancer(networks: &[Cidr], vip: IpAddr) -> Self {
         let problems: Option<Vec<_>> = networks
             .iter()
@@ -163,7 +164,8 @@ impl VipsValidOutcome {
     }
 }
 
-/// Returns what is wrong with an address. `network`: the machine network at its position.
+/// Returns the reason why an address is invalid, or `None` if it is valid. `network` is the machine network at the
+/// position of the address.
 fn problem_of(
     view: &ClusterView,
     vip_type: VipType,

@@ -1,4 +1,4 @@
-//! Whether the host has addresses in the machine networks.
+//! Validation `belongs-to-machine-cidr`: whether the host has addresses in the machine networks.
 
 use assisted::cluster::ClusterKind;
 use serde::{Deserialize, Serialize};
@@ -15,9 +15,9 @@ use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 pub enum MachineCidrMemberOutcome {
     /// The host does not belong to a cluster.
     Unbound,
-    /// The user manages the networking.
+    /// The user manages the networking, so the host's addresses are not checked.
     UserManagedNetworking,
-    /// Hosts are added to an installed cluster.
+    /// The cluster is already installed, and only adds hosts.
     AddedHosts,
     /// No inventory report is stored, or the cluster has no machine networks.
     MissingFacts,
@@ -25,9 +25,9 @@ pub enum MachineCidrMemberOutcome {
     InAll,
     /// The host lacks an address in a machine network.
     NotInAll,
-    /// The host has an address in a machine network. The user provides the load balancer, so one suffices.
+    /// The host has an address in one machine network, which suffices with a user-managed load balancer.
     InOne,
-    /// The host has no address in any machine network, but needs one.
+    /// The host has no address in any machine network.
     InNone,
 }
 

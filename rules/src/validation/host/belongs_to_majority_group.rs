@@ -1,4 +1,4 @@
-//! Whether the host reaches the majority of hosts in the cluster.
+//! Validation `belongs-to-majority-group`: whether the host reaches the majority of the cluster's hosts.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 use crate::view::{ClusterSettings, HostView};
 
-/// Whether the host reaches the majority of hosts in the cluster.
+/// Whether the host reaches the majority of the cluster's hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MajorityGroupOutcome {
@@ -21,11 +21,11 @@ pub enum MajorityGroupOutcome {
     Joining,
     /// The cluster has no machine networks.
     MissingNetworks,
-    /// The host belongs to the largest groups, or is the only one.
+    /// The host belongs to the required groups, or is the only host.
     Member,
-    /// The host does not belong to a group, but the cluster has too few hosts for one.
+    /// The host belongs to no group, but the cluster has too few hosts to form one.
     TooFewHosts,
-    /// The host does not belong to a group.
+    /// The host does not belong to a required group.
     Outside,
 }
 
@@ -104,12 +104,12 @@ fn is_in_each_network(host: &HostView, cluster: HostCluster<'_>) -> bool {
     let groups = &cluster.peers.groups.on_link;
     cluster.view.cluster.machine_networks.iter().all(|network| {
         let group = groups.get(&network.without_host_bits());
-        // Groups are in the order of ids.
+        // The ids of a group are sorted.
         group.is_some_and(|group| group.binary_search(&host.id).is_ok())
     })
 }
 
-/// Returns `true` if all other hosts reach an address of each family of the cluster.
+/// Returns `true` if, for each address family of the cluster, all other hosts reach an address of this host.
 fn is_reached(host: &HostView, cluster: HostCluster<'_>) -> bool {
     let Some(addresses) = cluster.peers.groups.reached_addresses.get(&host.id) else { return false };
     let families: [fn(&IpAddr) -> bool; 2] = [IpAddr::is_ipv4, IpAddr::is_ipv6];
@@ -117,7 +117,7 @@ fn is_reached(host: &HostView, cluster: HostCluster<'_>) -> bool {
     families.all(|is_family| addresses.iter().any(is_family))
 }
 
-/// Returns `true` if a network of the cluster is of a family.
+/// Returns `true` if the cluster has a network of this address family.
 fn has_family(cluster: &ClusterSettings, is_family: fn(&IpAddr) -> bool) -> bool {
     let pods = cluster.cluster_networks.iter().map(|network| network.cidr);
     let mut networks = pods.chain(cluster.service_networks.iter().chain(&cluster.machine_networks).copied());

@@ -1,4 +1,4 @@
-//! The outcomes of hosts that belong to a cluster. Texts and cases are those of recordings of the Assisted Installer.
+//! Outcomes of hosts in a cluster. The cases and texts come from recordings of the Assisted Installer.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn networks(texts: &[&str]) -> Vec<Cidr> {
     texts.iter().map(|text| Cidr::parse(text).unwrap()).collect()
 }
 
-/// A compact cluster whose virtual IP addresses are not set yet.
+/// Returns the settings of a compact cluster without virtual IP addresses.
 fn settings() -> ClusterSettings {
     let cidr = Cidr::parse("10.128.0.0/14").unwrap();
     ClusterSettings {
@@ -38,7 +38,7 @@ fn settings() -> ClusterSettings {
     }
 }
 
-/// A host with addresses on one interface.
+/// Returns a host with one interface that has these addresses.
 fn host_with(number: u128, addresses: &[&str]) -> HostView {
     let nics = vec![NicSummary { addresses: networks(addresses), ..NicSummary::default() }];
     let hostname = format!("node-{number}").into();
@@ -65,13 +65,13 @@ fn outcomes(
     view.hosts.iter().map(|host| described(&evaluate(&view, &peers, host), id)).collect()
 }
 
-/// Returns the outcome of one host that is alone in a cluster.
+/// Returns the outcome of the only host of a cluster.
 fn outcome(cluster: ClusterSettings, host: HostView, id: HostValidationId) -> (OutcomeStatus, String) {
     outcomes(cluster, vec![host], ConnectivityGroups::default(), id).remove(0)
 }
 
 #[test]
-fn machine_networks_must_be_set_before_the_installation_of_managed_networking() {
+fn cluster_managed_networking_needs_machine_networks() {
     use HostValidationId::MachineCidrDefined;
     let undefined = "Machine Network CIDR is undefined; the Machine Network CIDR can be defined by setting either the \
         API or Ingress virtual IPs";
@@ -98,14 +98,15 @@ fn machine_networks_must_be_set_before_the_installation_of_managed_networking() 
 }
 
 #[test]
-fn name_must_differ_from_the_names_of_other_hosts_with_an_inventory_report() {
-    let named = |number, name: &str| HostView { requested_hostname: name.into(), ..host_with(number, &[]) };
+fn name_must_be_unique_among_hosts_with_an_inventory_report() {
+    let host_named =
+        |number, name: &str| HostView { requested_hostname: name.into(), ..host_with(number, &[]) };
     let unknown = HostView { id: id(5), requested_hostname: "node-1".into(), ..host(None) };
     let hosts = vec![
         host_with(1, &[]),
         host_with(2, &[]),
-        named(3, "node-2"),
-        named(4, "Node-1"),
+        host_named(3, "node-2"),
+        host_named(4, "Node-1"),
         unknown,
         HostView { requested_hostname: "".into(), ..host(Some(InventorySummary::default())) },
     ];
@@ -123,7 +124,7 @@ fn name_must_differ_from_the_names_of_other_hosts_with_an_inventory_report() {
 }
 
 #[test]
-fn default_route_has_a_gateway() {
+fn default_route_needs_a_gateway() {
     let route = |destination: &str, gateway: &str| RouteSummary {
         destination: destination.parse().ok(),
         gateway: gateway.parse().ok(),
@@ -144,7 +145,7 @@ fn default_route_has_a_gateway() {
     }
 }
 
-/// Checks the membership in the machine networks of a host with two addresses.
+/// Checks the outcome of a host with two addresses for these machine networks.
 fn assert_machine_networks(cluster: &ClusterSettings, set: &[&str], expected: (OutcomeStatus, &str)) {
     let host = host_with(1, &["192.168.1.11/24", "fd2e:6f44:5dd8::11/64"]);
     let cluster = ClusterSettings { machine_networks: networks(set), ..cluster.clone() };
@@ -175,7 +176,7 @@ fn host_needs_an_address_in_each_machine_network() {
 }
 
 #[test]
-fn one_machine_network_suffices_with_a_load_balancer_of_the_user() {
+fn one_machine_network_suffices_with_a_user_managed_load_balancer() {
     let cluster = ClusterSettings { load_balancer: Some(LoadBalancerType::UserManaged), ..settings() };
     let in_one = (Success, "Host belongs to at least one machine network CIDR");
     assert_machine_networks(&cluster, &["192.168.2.0/24", V4], in_one);
@@ -188,7 +189,7 @@ fn one_machine_network_suffices_with_a_load_balancer_of_the_user() {
 }
 
 #[test]
-fn machine_networks_do_not_matter_to_other_clusters() {
+fn other_clusters_do_not_check_machine_networks() {
     let managed = (Success, "No machine network CIDR validation needed: User Managed Networking");
     let several = ClusterSettings { user_managed_networking: true, ..settings() };
     assert_machine_networks(&several, &[], managed);
@@ -250,7 +251,7 @@ fn host_must_belong_to_the_group_of_each_machine_network() {
 }
 
 #[test]
-fn host_must_be_reached_in_each_family_with_networking_of_the_user() {
+fn user_managed_networking_needs_reached_address_per_family() {
     let addresses = [(1, vec!["192.168.1.11", "fd2e::11"]), (2, vec!["192.168.1.12"]), (3, vec!["fd2e::13"])];
     let reached_addresses = addresses
         .into_iter()
@@ -270,7 +271,7 @@ fn host_must_be_reached_in_each_family_with_networking_of_the_user() {
 }
 
 #[test]
-fn two_nodes_with_fencing_are_enough_hosts() {
+fn two_fenced_nodes_are_enough_for_a_group() {
     let master =
         |number| HostView { role: HostRole::Master, has_fencing_credentials: true, ..host_with(number, &[]) };
     let cluster = ClusterSettings { control_plane_count: 2, machine_networks: networks(&[V4]), ..settings() };

@@ -1,4 +1,4 @@
-//! Whether the agent checks in.
+//! Validation `connected`: whether the agent of the host checks in.
 
 use assisted::host::{HostKind, HostRole, HostStage};
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,11 @@ use crate::host::stages::{StageFacts, stages_of};
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether the agent checks in.
+/// Whether the agent of the host checks in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConnectedOutcome {
-    /// The agent has checked in recently, or need not.
+    /// The agent has checked in recently, or does not check in during this stage of the installation.
     Connected,
     /// The agent has not checked in recently.
     Disconnected,
@@ -56,7 +56,8 @@ impl TypedOutcome for ConnectedOutcome {
     }
 }
 
-/// Returns `true` if the agent checks in during a stage. The bootstrap host has all stages before the reboot.
+/// Returns `true` if the agent still checks in during this stage. The bootstrap host completes all its stages before
+/// its reboot.
 fn runs_agent(stage: HostStage) -> bool {
     let facts =
         StageFacts { kind: HostKind::Host, role: HostRole::Master, single_node: false, bootstrap: true };

@@ -1,25 +1,26 @@
-//! The sets of host validations that rules require together.
+//! Groups of host validations. The status rules of hosts require whole groups.
 
 use assisted::host::HostStage;
 
-/// A set of host validations that rules require together.
+/// A group of host validations, which a status rule requires as a whole. If a group is not satisfied, the host has
+/// another status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostGroup {
-    /// The agent checks in, and its boot media can be read. A host is otherwise disconnected.
+    /// The agent checks in and can read its boot media. Otherwise the host is `disconnected`.
     Connection,
-    /// A usable inventory report is stored. A host is otherwise being discovered.
+    /// A usable inventory report is stored. Otherwise the host is `discovering`.
     ValidInventory,
-    /// The hardware suffices for some role. A host of a cluster is otherwise insufficient.
+    /// The hardware suffices for at least one role. Otherwise a host in a cluster is `insufficient`.
     MinimumHardware,
-    /// The user has made the settings that the host depends on. The host otherwise waits for input.
+    /// The user has made the settings that the host needs. Otherwise the host is `pending-for-input`.
     RequiredInput,
-    /// The host can be installed. A host of a cluster is otherwise insufficient.
+    /// The host can be installed. Otherwise a host in a cluster is `insufficient`.
     SufficientForInstall,
-    /// A host without a cluster can be bound to one. It is otherwise insufficient.
+    /// A host without a cluster can be bound to one. Otherwise it is `insufficient-unbound`.
     Unbound,
 }
 
-/// Stages in which the host does not run the agent of the discovery image any more.
+/// Stages in which the host no longer runs the agent of the discovery image.
 pub(super) const AFTER_REBOOT: &[HostStage] = &[
     HostStage::Rebooting,
     HostStage::WaitingForIgnition,

@@ -1,4 +1,4 @@
-//! Whether the host has a default route.
+//! Validation `has-default-route`: whether the host has a default route.
 
 use serde::{Deserialize, Serialize};
 

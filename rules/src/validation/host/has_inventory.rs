@@ -1,4 +1,4 @@
-//! Whether an inventory report is stored.
+//! Validation `has-inventory`: whether an inventory report of the host is stored.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use super::missing_inventory::WAIT_FOR_INVENTORY;
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether an inventory report is stored.
+/// Whether an inventory report of the host is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HasInventoryOutcome {

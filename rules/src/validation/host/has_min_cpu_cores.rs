@@ -1,4 +1,4 @@
-//! Whether the processors suffice for some role.
+//! Validation `has-min-cpu-cores`: whether the host has enough CPU cores for at least one role.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,19 +9,19 @@ use super::missing_inventory::missing_inventory;
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether the processors suffice for some role.
+/// Whether the host has enough CPU cores for at least one role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MinCpuCoresOutcome {
     /// No inventory report is stored.
     MissingInventory,
-    /// They suffice.
+    /// The CPU cores suffice for at least one role.
     Sufficient,
-    /// They do not suffice for any role.
+    /// The CPU cores do not suffice for any role.
     TooFew {
-        /// The least number that some role needs.
+        /// Number of CPU cores for the least demanding role.
         minimum: i64,
-        /// The number of the host.
+        /// Number of CPU cores of the host.
         found: i64,
     },
 }
@@ -42,9 +42,9 @@ impl TypedOutcome for MinCpuCoresOutcome {
     fn evaluate(input: &HostInput<'_>) -> Self {
         let Some(inventory) = input.inventory() else { return Self::MissingInventory };
         let minimum = input.minimum.cpu_cores;
-        // A report without processors has none.
-        let found = inventory.cpus.unwrap_or(0);
-        if found >= minimum { Self::Sufficient } else { Self::TooFew { minimum, found } }
+        // A report that omits the processors counts as zero cores.
+        let cores = inventory.cpus.unwrap_or(0);
+        if cores >= minimum { Self::Sufficient } else { Self::TooFew { minimum, found: cores } }
     }
 
     fn describe(&self) -> OutcomeDescription {

@@ -1,4 +1,4 @@
-//! Whether the memory suffices for some role.
+//! Validation `has-min-memory`: whether the host has enough memory for at least one role.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,25 +9,25 @@ use super::missing_inventory::missing_inventory;
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// The memory that may be missing because firmware and graphics reserve it.
+/// Amount by which the reported memory may be too small, because firmware and graphics reserve some of it.
 const TOLERANCE_MIB: i128 = 100;
 
-/// The part of the minimum that may be missing because the kernel reserves it: one of this number.
+/// Divisor for the memory that the kernel reserves: one fiftieth (2 %) of the minimum.
 const KERNEL_SHARE: i128 = 50;
 
-/// Whether the memory suffices for some role.
+/// Whether the host has enough memory for at least one role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MinMemoryOutcome {
     /// No inventory report is stored.
     MissingInventory,
-    /// It suffices.
+    /// The memory suffices for at least one role.
     Sufficient,
-    /// It does not suffice for any role.
+    /// The memory does not suffice for any role.
     TooLittle {
-        /// The least memory that some role needs, in MiB.
+        /// Memory for the least demanding role, in MiB.
         minimum_mib: i64,
-        /// The memory of the host, in bytes.
+        /// Memory of the host, in bytes.
         found_bytes: i64,
     },
 }
@@ -49,7 +49,7 @@ impl TypedOutcome for MinMemoryOutcome {
     fn evaluate(input: &HostInput<'_>) -> Self {
         let Some(inventory) = input.inventory() else { return Self::MissingInventory };
         let minimum_mib = input.minimum.ram_mib;
-        // A report without memory has none.
+        // A report that omits the memory counts as zero bytes.
         let found_bytes = inventory.physical_bytes.unwrap_or(0);
         if i128::from(found_bytes) >= required_bytes(minimum_mib, inventory.memory_is_meminfo) {
             return Self::Sufficient;
@@ -87,10 +87,10 @@ impl TypedOutcome for MinMemoryOutcome {
     }
 }
 
-/// Returns the minimum in bytes, less the tolerances.
+/// Returns the minimum in bytes, reduced by the tolerances.
 fn required_bytes(minimum_mib: i64, is_meminfo: bool) -> i128 {
     let required = (i128::from(minimum_mib) - TOLERANCE_MIB) * MIB;
-    // `/proc/meminfo` excludes the memory that the kernel reserves at boot.
+    // `/proc/meminfo` does not include the memory that the kernel reserves at boot.
     if is_meminfo { required - required / KERNEL_SHARE } else { required }
 }
 

@@ -1,4 +1,4 @@
-//! Whether a disk is eligible for the installation.
+//! Validation `has-min-valid-disks`: whether the host has a disk on which OpenShift can be installed.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,15 +8,15 @@ use super::missing_inventory::missing_inventory;
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether a disk is eligible for the installation.
+/// Whether the host has a disk on which OpenShift can be installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MinValidDisksOutcome {
     /// No inventory report is stored.
     MissingInventory,
-    /// A disk is eligible.
+    /// At least one disk is eligible.
     Sufficient,
-    /// The host has disks, but none is eligible.
+    /// The host has disks, but no eligible one.
     NoneEligible,
     /// The host has no disks.
     NoDisks,

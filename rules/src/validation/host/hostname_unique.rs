@@ -1,4 +1,4 @@
-//! Whether no other host of the cluster has the name of the host.
+//! Validation `hostname-unique`: whether no other host of the cluster has the same name.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use super::missing_inventory::missing_inventory;
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether no other host of the cluster has the name of the host.
+/// Whether no other host of the cluster has the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UniqueHostnameOutcome {
@@ -47,7 +47,7 @@ impl TypedOutcome for UniqueHostnameOutcome {
             return Self::MissingInventory;
         }
         let name = input.host.hostname();
-        // The host itself counts once.
+        // The count includes the host itself.
         if cluster.peers.name_count(name) > 1 {
             Self::Shared { name: name.into() }
         } else {

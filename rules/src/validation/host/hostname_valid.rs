@@ -1,4 +1,5 @@
-//! Whether the name of a host is valid.
+//! Validation `hostname-valid`: whether the name of the host is valid. The API checks requested names with the same
+//! rules.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,7 @@ use super::missing_inventory::{MISSING_INVENTORY, WAIT_FOR_INVENTORY};
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Names that do not identify a host.
+/// Variants of `localhost`, which do not identify a host.
 pub const FORBIDDEN_HOSTNAMES: [&str; 6] = [
     "localhost",
     "localhost.localdomain",
@@ -18,18 +19,18 @@ pub const FORBIDDEN_HOSTNAMES: [&str; 6] = [
     "localhost6.localdomain6",
 ];
 
-/// The pattern of a name, which messages show. `has_pattern` is the same.
+/// The pattern of a valid name, as messages show it. [`has_pattern`] implements it.
 const PATTERN: &str = "^[a-z0-9][a-z0-9-]{0,62}(?:[.][a-z0-9-]{1,63})*$";
 
-/// Maximum length of a name, and of each of its labels.
+/// Maximum length of a name, and of each label in it.
 const MAX_LEN: usize = 63;
 
 const CHOOSE_NAME: &str = "Set another name of the host: lower-case letters, digits, hyphens and dots.";
 
-/// The reason why a name is refused. Clients see the text.
+/// The reason why a name is invalid. Clients see the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostnameError {
-    /// The name is too long.
+    /// The name has too many characters.
     #[error("hostname is too long, must be {MAX_LEN} characters or less. Hostname: {0} has {len} characters", len = .0.len())]
     TooLong(Box<str>),
     /// The name does not match the pattern.
@@ -40,11 +41,11 @@ pub enum HostnameError {
     Forbidden(Box<str>),
 }
 
-/// Checks the name of a host.
+/// Checks a host name.
 ///
 /// # Errors
 ///
-/// Returns the reason why the name is refused.
+/// Returns an error if the name is too long, does not match the pattern or is a variant of `localhost`.
 pub fn check_hostname(name: &str) -> Result<(), HostnameError> {
     if name.len() > MAX_LEN {
         return Err(HostnameError::TooLong(name.into()));
@@ -65,7 +66,7 @@ fn has_pattern(name: &str) -> bool {
     !name.starts_with('-') && name.split('.').all(is_label)
 }
 
-/// Whether the name of a host is valid.
+/// Whether the name of the host is valid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostnameOutcome {
@@ -76,12 +77,12 @@ pub enum HostnameOutcome {
         /// Name of the host.
         name: Box<str>,
     },
-    /// The name does not identify a host.
+    /// The name is a variant of `localhost`, which does not identify a host.
     Forbidden {
         /// Name of the host.
         name: Box<str>,
     },
-    /// The name is not a DNS name, or it is too long.
+    /// The name is not a valid DNS name, or it is too long.
     Malformed {
         /// Name of the host.
         name: Box<str>,
@@ -98,7 +99,7 @@ impl TypedOutcome for HostnameOutcome {
         is_ignorable: false,
         hidden_in: &[],
         applies_to: "all hosts",
-        passes_if: "the name is a DNS name of at most 63 characters, and not that of every host, such as `localhost`",
+        passes_if: "the name is a DNS name of at most 63 characters, and not a name that every host has, such as `localhost`",
     };
 
     fn evaluate(input: &HostInput<'_>) -> Self {
@@ -115,7 +116,7 @@ impl TypedOutcome for HostnameOutcome {
 
     fn describe(&self) -> OutcomeDescription {
         match self {
-            // The Assisted Installer has a failure here, unlike in other validations.
+            // Unlike other validations, this one fails without an inventory report, as in the Assisted Installer.
             Self::MissingInventory => OutcomeDescription::failure(MISSING_INVENTORY, WAIT_FOR_INVENTORY),
             Self::Allowed { name } => OutcomeDescription::success(format!("Hostname {name} is allowed")),
             Self::Forbidden { name } => {
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_are_those_of_the_api() {
+    fn error_texts_match_the_api() {
         let long = "a".repeat(64);
         let too_long = format!(
             "hostname is too long, must be 63 characters or less. Hostname: {long} has 64 characters"

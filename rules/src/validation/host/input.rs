@@ -1,45 +1,45 @@
-//! The facts that validations of a host read.
+//! The input of host validations.
 
 use crate::cluster::peer_facts::PeerFacts;
 use crate::summary::InventorySummary;
 use crate::validation::settings::ValidationSettings;
 use crate::view::{ClusterView, HostView};
 
-/// The least hardware that some role needs.
+/// The requirements of the least demanding role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MinimumHardware {
-    /// Number of CPU cores.
+    /// Minimum number of CPU cores.
     pub cpu_cores: i64,
-    /// Memory in MiB.
+    /// Minimum memory in MiB.
     pub ram_mib: i64,
 }
 
-/// The cluster of a host.
+/// The cluster of a host, with facts about all of its hosts.
 #[derive(Clone, Copy, Debug)]
 pub struct HostCluster<'a> {
-    /// The cluster with all its hosts.
+    /// The cluster and all of its hosts.
     pub view: &'a ClusterView,
-    /// What follows from all its hosts together.
+    /// Facts that depend on all hosts of the cluster.
     pub peers: &'a PeerFacts,
 }
 
-/// The facts that validations of a host read.
+/// The facts that host validations read.
 #[derive(Clone, Copy, Debug)]
 pub struct HostInput<'a> {
-    /// The host.
+    /// The host to validate.
     pub host: &'a HostView,
-    /// Its cluster.
+    /// The cluster of the host. `None` if the host is not bound to a cluster.
     pub cluster: Option<HostCluster<'a>>,
-    /// Number of disks that are eligible for the installation.
+    /// Number of eligible disks.
     pub eligible_disks: usize,
-    /// The least hardware that some role needs.
+    /// The requirements of the least demanding role.
     pub minimum: MinimumHardware,
-    /// The settings of the service.
+    /// The validations that the operator has disabled.
     pub settings: &'a ValidationSettings,
 }
 
 impl HostInput<'_> {
-    /// Returns the hardware of the host. `None`: no inventory report is stored.
+    /// Returns the hardware of the host, or `None` if no inventory report is stored.
     pub(super) fn inventory(&self) -> Option<&InventorySummary> {
         self.host.summary.inventory.as_deref()
     }

@@ -1,4 +1,5 @@
-//! Whether the agent left out its whole inventory report.
+//! Validation `inventory-not-fully-truncated`: whether the agent omitted its whole inventory report because it was too
+//! large.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,7 @@ use super::truncation::{REDUCE_REPORT, ReportExtent, UNEXPECTED_TYPE, UPDATE_AGE
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether the agent left out its whole inventory report.
+/// Whether the agent omitted its whole inventory report because it was too large.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FullTruncationOutcome {
@@ -17,14 +18,14 @@ pub enum FullTruncationOutcome {
     MissingInventory,
     /// The report is complete.
     Complete,
-    /// A part was left out, which is another validation.
+    /// The report is incomplete. Another validation covers this.
     Partial,
-    /// All was left out.
+    /// The agent omitted the whole report.
     Truncated {
-        /// Reasons of the agent.
+        /// Reasons of the agent for the omission.
         reasons: Box<str>,
     },
-    /// The agent names an unknown extent.
+    /// The agent reported an unknown extent of the omission.
     UnknownExtent,
 }
 

@@ -1,4 +1,5 @@
-//! Whether the agent left out a part of its inventory report.
+//! Validation `inventory-not-partially-truncated`: whether the agent omitted a part of its inventory report because it
+//! was too large.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,7 @@ use super::truncation::{REDUCE_REPORT, ReportExtent, UNEXPECTED_TYPE, UPDATE_AGE
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether the agent left out a part of its inventory report.
+/// Whether the agent omitted a part of its inventory report because it was too large.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartialTruncationOutcome {
@@ -17,14 +18,14 @@ pub enum PartialTruncationOutcome {
     MissingInventory,
     /// The report is complete.
     Complete,
-    /// All was left out, which is another validation.
+    /// The agent omitted the whole report. Another validation covers this.
     Empty,
-    /// A part was left out.
+    /// The agent omitted a part of the report.
     Truncated {
-        /// Reasons of the agent.
+        /// Reasons of the agent for the omission.
         reasons: Box<str>,
     },
-    /// The agent names an unknown extent.
+    /// The agent reported an unknown extent of the omission.
     UnknownExtent,
 }
 

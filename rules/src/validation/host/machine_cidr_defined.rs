@@ -1,4 +1,4 @@
-//! Whether the cluster has machine networks.
+//! Validation `machine-cidr-defined` of hosts: whether the cluster of the host has machine networks.
 
 use assisted::cluster::ClusterKind;
 use serde::{Deserialize, Serialize};
@@ -10,21 +10,21 @@ use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
 const SET_MACHINE_NETWORKS: &str = "Set the machine networks of the cluster.";
 
-/// Whether the cluster has machine networks.
+/// Whether the cluster of the host has machine networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MachineCidrOutcome {
     /// The host does not belong to a cluster.
     Unbound,
-    /// The user manages the networking.
+    /// The user manages the networking, so no machine network is needed.
     UserManagedNetworking,
-    /// Hosts are added to an installed cluster.
+    /// The cluster is already installed, and only adds hosts.
     AddedHosts,
     /// The cluster has machine networks.
     Defined,
-    /// It has none. A DHCP server would assign the virtual IP addresses.
+    /// The cluster has no machine networks, although VIP DHCP allocation needs one.
     UndefinedWithDhcp,
-    /// It has none.
+    /// The cluster has no machine networks.
     Undefined,
 }
 

@@ -1,4 +1,4 @@
-//! Whether the boot media can be read.
+//! Validation `media-connected`: whether the host can read its boot media.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::host::status::MEDIA_DISCONNECTED;
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether the boot media can be read.
+/// Whether the host can read its boot media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MediaConnectedOutcome {

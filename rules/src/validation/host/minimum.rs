@@ -1,15 +1,15 @@
-//! Texts about the least hardware that some role needs.
+//! Messages about resources that are below the minimum for all roles.
 
 use std::fmt;
 
-/// Bytes of one MiB.
+/// Number of bytes in a MiB.
 pub(super) const MIB: i128 = 1 << 20;
 
-/// Returns the message for a resource that is below the minimum for any role.
-pub(super) fn below_minimum(resource: &str, minimum: impl fmt::Display, found: impl fmt::Display) -> String {
+/// Returns the message for a resource that is too small for every role.
+pub(super) fn below_minimum(resource: &str, minimum: impl fmt::Display, actual: impl fmt::Display) -> String {
     format!(
         "The host is not eligible to participate in Openshift Cluster because the minimum required {resource} for any \
-         role is {minimum}, found only {found}"
+         role is {minimum}, found only {actual}"
     )
 }
 

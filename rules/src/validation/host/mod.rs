@@ -65,7 +65,7 @@ registry! {
     }
 }
 
-/// The results of a host.
+/// The outcomes of all host validations.
 pub type HostResults = ValidationResults<HostOutcome>;
 
 impl ValidationInput<HostValidationId> for HostInput<'_> {

@@ -1,4 +1,4 @@
-//! Hosts for tests, and the table of all outcomes.
+//! Table-driven tests of the host validations, with the hosts that they use.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::validation::outcome::{OutcomeStatus, ValidationOutcome as _};
 use crate::validation::settings::{DisabledValidations, ValidationSettings};
 use crate::view::HostView;
 
-/// A host with a complete inventory report.
+/// Returns a complete inventory report.
 pub(in crate::validation) fn inventory() -> InventorySummary {
     InventorySummary {
         hostname: "node-1".into(),
@@ -36,7 +36,7 @@ pub(in crate::validation) fn host(inventory: Option<InventorySummary>) -> HostVi
     HostView { summary: Arc::new(summary), ..host }
 }
 
-/// Computes the validations of a host with one eligible disk.
+/// Evaluates the validations of a host with one eligible disk.
 pub(in crate::validation) fn evaluate(host: &HostView) -> HostResults {
     evaluate_with(host, &ValidationSettings::default())
 }
@@ -46,7 +46,7 @@ pub(in crate::validation) fn evaluate_with(host: &HostView, settings: &Validatio
     HostResults::evaluate(&HostInput { host, cluster: None, eligible_disks: 1, minimum, settings })
 }
 
-/// Returns settings that switch validations off.
+/// Returns settings that disable the validations with these comma-separated ids.
 pub(in crate::validation) fn without(ids: &str) -> ValidationSettings {
     let disabled_host = DisabledValidations::parse::<HostValidationId>(ids).unwrap();
     ValidationSettings { disabled_host, ..ValidationSettings::default() }
@@ -57,11 +57,11 @@ pub(super) fn described(results: &HostResults, id: HostValidationId) -> (Outcome
     (description.status, description.message.into_owned())
 }
 
-/// What clients do not see, because the host does not belong to a cluster.
+/// The outcome of a validation that does not apply, because the host has no cluster.
 const HIDDEN: [(OutcomeStatus, &str); 2] = [(OutcomeStatus::Suppressed, ""); 2];
 
-/// Statuses and messages of a service that was recorded: of a host without a cluster, before its inventory report and
-/// after it.
+/// Statuses and messages recorded from the Assisted Installer: for a host without a cluster, before and after its
+/// inventory report.
 const RECORDED: &[(HostValidationId, [(OutcomeStatus, &str); 2])] = {
     use HostValidationId::*;
     use OutcomeStatus::{Failure, Pending, Success};
@@ -102,7 +102,7 @@ const RECORDED: &[(HostValidationId, [(OutcomeStatus, &str); 2])] = {
 };
 
 #[test]
-fn outcomes_are_those_of_the_recordings() {
+fn outcomes_match_the_recordings() {
     let results = [evaluate(&host(None)), evaluate(&host(Some(inventory())))];
     assert_eq!(RECORDED.iter().map(|(id, _)| *id).collect::<Vec<_>>(), HostValidationId::ALL);
     for (id, expected) in RECORDED {
@@ -112,7 +112,7 @@ fn outcomes_are_those_of_the_recordings() {
     }
 }
 
-/// Checks one outcome of a host whose inventory report differs in one point.
+/// Checks one outcome of a host with a modified inventory report.
 fn assert_outcome(
     change: impl FnOnce(&mut InventorySummary),
     id: HostValidationId,
@@ -153,7 +153,7 @@ fn hardware_below_the_minimum_fails() {
 }
 
 #[test]
-fn disks_that_are_not_eligible_fail() {
+fn ineligible_disks_fail() {
     let (host, settings) = (host(Some(inventory())), ValidationSettings::default());
     let minimum = MinimumHardware { cpu_cores: 2, ram_mib: 8192 };
     let input = HostInput { host: &host, cluster: None, eligible_disks: 0, minimum, settings: &settings };
@@ -164,7 +164,7 @@ fn disks_that_are_not_eligible_fail() {
 }
 
 #[test]
-fn truncated_reports_show_the_reasons_of_the_agent() {
+fn truncated_report_fails_with_the_reasons_of_the_agent() {
     use HostValidationId::{InventoryNotFullyTruncated, InventoryNotPartiallyTruncated};
     use OutcomeStatus::{Error, Failure, Success};
     let unknown = (Error, "Unexpected inventory truncation type");
@@ -192,7 +192,7 @@ fn truncated_reports_show_the_reasons_of_the_agent() {
 }
 
 #[test]
-fn host_names_are_checked_as_users_see_them() {
+fn effective_host_name_is_checked() {
     use OutcomeStatus::{Failure, Success};
     let pattern =
         "is forbidden, hostname should match pattern ^[a-z0-9][a-z0-9-]{0,62}(?:[.][a-z0-9-]{1,63})*$";
@@ -213,7 +213,7 @@ fn host_names_are_checked_as_users_see_them() {
 }
 
 #[test]
-fn silent_host_is_connected_only_after_its_reboot() {
+fn host_without_check_ins_is_connected_only_after_its_reboot() {
     let outcome = |stage: Option<HostStage>, is_connected: bool| {
         let host = HostView { stage, is_connected, ..host(Some(inventory())) };
         described(&evaluate(&host), HostValidationId::Connected).1
@@ -228,16 +228,17 @@ fn silent_host_is_connected_only_after_its_reboot() {
 }
 
 #[test]
-fn lost_media_have_the_text_of_the_status() {
+fn lost_media_use_the_status_text() {
     let host = HostView { has_media: false, ..host(Some(inventory())) };
     let expected = (OutcomeStatus::Failure, crate::host::status::MEDIA_DISCONNECTED.to_owned());
     assert_eq!(described(&evaluate(&host), HostValidationId::MediaConnected), expected);
 }
 
 #[test]
-fn other_minimum_is_another_outcome() {
-    let cores =
-        |minimum, found| HostOutcome::from(has_min_cpu_cores::MinCpuCoresOutcome::TooFew { minimum, found });
+fn outcomes_with_different_minimums_differ() {
+    let cores = |minimum, count| {
+        HostOutcome::from(has_min_cpu_cores::MinCpuCoresOutcome::TooFew { minimum, found: count })
+    };
     let memory = |minimum_mib, found_bytes| {
         HostOutcome::from(has_min_memory::MinMemoryOutcome::TooLittle { minimum_mib, found_bytes })
     };
@@ -248,7 +249,7 @@ fn other_minimum_is_another_outcome() {
 }
 
 #[test]
-fn every_outcome_that_is_not_a_success_has_a_remedy() {
+fn every_unsuccessful_outcome_has_a_remedy() {
     for id in HostValidationId::ALL {
         let samples = HostOutcome::samples(*id);
         assert!(samples.iter().any(|it| it.describe().status == OutcomeStatus::Success), "{id}");

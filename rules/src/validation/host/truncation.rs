@@ -1,22 +1,22 @@
-//! What an agent left out of its inventory report.
+//! The extent to which an agent truncated its inventory report.
 
 use crate::summary::InventorySummary;
 
-/// What an agent left out of its inventory report.
+/// The extent to which an agent truncated its inventory report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReportExtent<'a> {
-    /// Nothing.
+    /// The report is complete.
     Complete,
-    /// A part, for these reasons.
+    /// A part is missing, for these reasons.
     Partial(&'a str),
-    /// All, for these reasons.
+    /// Everything is missing, for these reasons.
     Empty(&'a str),
-    /// The agent names an extent that this service does not know.
+    /// The agent reported an extent unknown to this service.
     Unknown,
 }
 
 impl<'a> ReportExtent<'a> {
-    /// Returns the extent of a report. An agent that left out nothing may name no extent.
+    /// Returns the extent of a report. The agent may omit the extent of a complete report.
     pub(super) fn from_report(report: &'a InventorySummary) -> Self {
         let Some(truncation) = &report.truncation else { return Self::Complete };
         match &*truncation.extent {
@@ -31,10 +31,10 @@ impl<'a> ReportExtent<'a> {
 /// The message for an unknown extent.
 pub(super) const UNEXPECTED_TYPE: &str = "Unexpected inventory truncation type";
 
-/// What a user can do if a report is truncated.
+/// The remedy for a truncated report.
 pub(super) const REDUCE_REPORT: &str =
     "Disconnect devices that the installation does not need, and boot the host again.";
 
-/// What a user can do if the kind of truncation is unknown.
+/// The remedy for an unknown extent.
 pub(super) const UPDATE_AGENT: &str =
     "Boot the host from a current discovery image, so that it runs the agent of this service.";

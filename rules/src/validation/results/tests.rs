@@ -1,4 +1,4 @@
-//! Results of hosts, and of a registry of samples that has what hosts lack.
+//! Results of hosts, and results of a sample registry with properties that host validations do not have.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::validation::outcome::{OutcomeDescription, TypedOutcome, ValidationInp
 use crate::validation::settings::DisabledValidations;
 use crate::view::HostView;
 
-/// The outcome of a validation: of the network for multiples of 3, otherwise of an operator.
+/// The outcome of a sample validation. Multiples of 3 are in the network category, all others in the operators
+/// category.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum SampleOutcome<const N: u8> {
     Passed,
@@ -22,7 +23,7 @@ pub(super) enum SampleOutcome<const N: u8> {
     Pending,
 }
 
-/// The status that all samples have.
+/// The outcome that all sample validations share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SampleInput<'a>(&'a SampleOutcome<0>);
 
@@ -86,9 +87,9 @@ registry! {
     order: ListOrder::Computing,
     unimplemented: &[],
     validations: {
-        Second = "second", SampleOutcome<0>, "A sample.";
-        ZOperator = "z-requirements-satisfied", SampleOutcome<1>, "A sample.";
-        AOperator = "a-requirements-satisfied", SampleOutcome<2>, "A sample.";
+        Second = "second", SampleOutcome<0>, "A sample in the network category.";
+        ZOperator = "z-requirements-satisfied", SampleOutcome<1>, "A sample in the operators category.";
+        AOperator = "a-requirements-satisfied", SampleOutcome<2>, "Another sample in the operators category.";
     }
 }
 
@@ -100,8 +101,8 @@ registry! {
     order: ListOrder::ById,
     unimplemented: &[],
     validations: {
-        Second = "second", SampleOutcome<0>, "A sample.";
-        First = "first", SampleOutcome<3>, "A sample.";
+        Second = "second", SampleOutcome<0>, "A sample in the network category.";
+        First = "first", SampleOutcome<3>, "Another sample in the network category.";
     }
 }
 
@@ -119,9 +120,9 @@ fn shown_ids<O: ValidationOutcome>(results: &ValidationResults<O>) -> Vec<(&'sta
 }
 
 #[test]
-fn clients_see_categories_in_computing_order() {
+fn validations_of_a_category_are_in_computing_order() {
     let json = serde_json::to_string(&evaluate(&host(None)).shown()).unwrap();
-    // The entries of these validations in the recorded document of a host before its inventory report.
+    // The JSON recorded from the Assisted Installer for these validations of a host without an inventory report.
     let expected = concat!(
         r#"{"hardware":["#,
         r#"{"id":"has-inventory","status":"failure","message":"Inventory has not been received for the host"},"#,
@@ -148,13 +149,13 @@ fn operators_are_sorted_by_id() {
 }
 
 #[test]
-fn registry_in_order_of_ids_is_sorted() {
+fn registry_with_order_by_id_is_sorted() {
     let results = ValidationResults::<SortedOutcome>::evaluate(&SampleInput(&SampleOutcome::Passed));
     assert_eq!(shown_ids(&results), [("network", vec!["first".to_owned(), "second".to_owned()])]);
 }
 
 #[test]
-fn suppressed_validations_pass_unseen() {
+fn suppressed_validations_are_satisfied_and_hidden() {
     let results = samples(SampleOutcome::Suppressed);
     assert!(results.shown().is_empty());
     assert!(results.is_satisfied(SampleId::Second, &IgnoredValidations::none()));
@@ -165,20 +166,20 @@ fn operators_are_satisfied_only_by_a_success() {
     for (outcome, expected) in [(SampleOutcome::Passed, true), (SampleOutcome::Suppressed, false)] {
         let results = samples(outcome);
         assert_eq!(results.is_satisfied(SampleId::AOperator, &IgnoredValidations::none()), expected);
-        // Clients do not see a suppressed validation, so it cannot be ignored.
+        // Clients do not see a suppressed validation, so users cannot ignore it.
         assert_eq!(results.is_satisfied(SampleId::AOperator, &ignored(r#"["all"]"#)), expected);
     }
 }
 
 #[test]
-fn stages_after_the_reboot_hide_the_connection() {
+fn connection_validations_are_hidden_after_the_reboot() {
     for stage in assisted::host::HostStage::ALL {
         let results = evaluate(&HostView { stage: Some(*stage), ..host(Some(inventory())) });
         let is_hidden =
             ["Rebooting", "Waiting for ignition", "Configuring", "Joined", "Done"].contains(&stage.as_str());
-        let shown = shown_ids(&results);
+        let visible = shown_ids(&results);
         for id in ["connected", "media-connected"] {
-            let is_shown = shown.iter().any(|(_, ids)| ids.iter().any(|shown| shown == id));
+            let is_shown = visible.iter().any(|(_, ids)| ids.iter().any(|visible| visible == id));
             assert_eq!(is_shown, !is_hidden, "{stage} {id}");
         }
         assert!(results.satisfies(HostGroup::Connection, &IgnoredValidations::none()), "{stage}");
@@ -230,24 +231,24 @@ fn disabled_validations_are_satisfied_and_shown() {
 }
 
 #[test]
-fn requirements_of_operators_cannot_be_switched_off() {
+fn operator_requirements_cannot_be_disabled() {
     let disabled = DisabledValidations::parse::<SampleId>("second,a-requirements-satisfied").unwrap();
     assert!(disabled.contains(SampleId::Second) && !disabled.contains(SampleId::AOperator));
 }
 
 #[test]
-fn failing_messages_are_sorted_and_without_pending_ones() {
+fn failing_messages_are_sorted_and_exclude_pending() {
     let missing = evaluate(&host(None)).failing_messages();
     assert_eq!(missing, ["Inventory has not been received for the host", "Missing inventory"]);
     let failing = samples(SampleOutcome::Failed).failing_messages();
     assert_eq!(failing, ["failed 7", "failed 8", "failed 9"]);
-    // An error is not a failure.
+    // Status `error` does not count as a failure.
     let without_disks = InventorySummary { disks: vec![], ..inventory() };
     assert!(evaluate(&host(Some(without_disks))).failing_messages().is_empty());
 }
 
 #[test]
-fn other_numbers_are_the_same_outcomes() {
+fn different_numbers_are_the_same_outcomes() {
     let with = |change: fn(&mut InventorySummary)| -> HostResults {
         let mut inventory = InventorySummary { cpus: Some(1), physical_bytes: Some(6 << 30), ..inventory() };
         change(&mut inventory);
@@ -267,7 +268,7 @@ fn other_numbers_are_the_same_outcomes() {
 }
 
 #[test]
-fn hidden_and_missing_validations_are_other_outcomes() {
+fn hidden_and_missing_validations_change_outcomes() {
     let before = evaluate(&host(None));
     let rebooting = HostView { stage: Some(assisted::host::HostStage::Rebooting), ..host(None) };
     assert!(!before.has_same_outcomes(&evaluate(&rebooting)));
@@ -276,7 +277,7 @@ fn hidden_and_missing_validations_are_other_outcomes() {
 }
 
 #[test]
-fn host_of_a_cluster_with_a_list_has_no_disabled_validations() {
+fn ignored_list_of_the_cluster_overrides_disabled_validations() {
     let settings = without("has-inventory");
     let host = host(None);
     for (list, is_disabled) in [("", true), ("[]", false)] {

@@ -9,7 +9,7 @@ use crate::validation::host::{HostOutcome, HostResults, HostValidationId};
 use crate::view::HostView;
 
 #[test]
-fn results_are_the_same_after_storing() {
+fn results_survive_storing() {
     let settings = without("has-min-memory");
     let rebooting = HostView { stage: Some(HostStage::Rebooting), ..host(Some(inventory())) };
     for host in [host(None), host(Some(inventory())), rebooting] {
@@ -19,7 +19,7 @@ fn results_are_the_same_after_storing() {
 }
 
 #[test]
-fn every_outcome_is_the_same_after_storing() {
+fn every_outcome_survives_storing() {
     for sample in HostValidationId::ALL.iter().flat_map(|id| HostOutcome::samples(*id)) {
         let results = HostResults::from_parts([sample], vec![]);
         assert_eq!(HostResults::from_stored(&results.to_stored().unwrap()).unwrap(), results);
@@ -41,7 +41,7 @@ fn stored_form_is_stable() {
 }
 
 #[test]
-fn outcomes_of_newer_versions_are_left_out() {
+fn outcomes_of_newer_versions_are_omitted() {
     let text = r#"{"version":1,"other":1,"outcomes":{"zzz":{"a":[]},"connected":"connected","has-inventory":"zzz",
         "has-min-cpu-cores":{"too-few":{"minimum":"2"}}},"disabled":["yyy"],"hidden":["xxx"]}"#;
     let results = HostResults::from_stored(text).unwrap();
@@ -60,7 +60,7 @@ fn order_of_the_stored_text_does_not_matter() {
 }
 
 #[test]
-fn rejects_other_versions_and_malformed_texts() {
+fn rejects_other_versions_and_malformed_text() {
     let version = HostResults::from_stored(r#"{"version":2,"x":[]}"#).unwrap_err();
     assert_eq!(version.to_string(), "stored validation results have version 2, version 1 is expected");
     for text in ["", "{}", "[]", r#"{"version":-1}"#, r#"{"version":1}"#, r#"{"version":1,"outcomes":[]}"#] {
