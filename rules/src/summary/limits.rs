@@ -59,10 +59,10 @@ pub const MAX_COLLIDING_MACS: usize = 8;
 /// Maximum number of heap bytes of all these addresses together.
 pub const MAX_COLLISION_BYTES: usize = 8 << 10;
 
-/// Maximum number of host bits of a network with a list of unused addresses. A /22 of IPv4 has 10 host bits.
+/// Maximum number of networks with a list of unused addresses.
 pub const MAX_FREE_NETWORKS: usize = 16;
 
-/// Maximum number of host bits of such a network. A /22 of IPv4 has 10 host bits.
+/// Maximum number of host bits of a network with a list of unused addresses. A /22 of IPv4 has 10 host bits.
 pub const MAX_HOST_BITS: u32 = 10;
 
 /// Maximum length of the state of a time server in bytes. The longest valid state is `not_combined`.

@@ -42,8 +42,8 @@ pub struct ValidationEvent {
     pub message: String,
 }
 
-/// Returns the changes that are reported as events, in computing order. A validation counts only if clients see it in
-/// both results. So the first results of a host or cluster have no changes.
+/// Returns the changes to report as events, in computing order. A validation counts only if clients see it in both
+/// results. So the first results of a host or cluster have no changes.
 #[must_use]
 pub fn changes<O: ValidationOutcome>(
     before: Option<&ValidationResults<O>>,

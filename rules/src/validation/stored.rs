@@ -54,7 +54,7 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, StoredResultsEr
 }
 
 impl<O: ValidationOutcome> ValidationResults<O> {
-    /// Returns the results in the form that is stored in the database.
+    /// Returns the form of the results for the database.
     ///
     /// # Errors
     ///

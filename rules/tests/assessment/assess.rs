@@ -1,4 +1,4 @@
-//! The whole assessment of a cluster.
+//! Runs the whole assessment of a cluster, as the service does.
 
 use std::sync::Arc;
 
@@ -14,25 +14,25 @@ use rules::requirements::HardwareRequirements;
 use rules::validation::{ValidationOutcome, ValidationResults, ValidationSettings};
 use rules::view::{ClusterSettings, ClusterView, HostView};
 
-/// The results of an assessment, and the cluster with them.
+/// The results of an assessment, and the cluster after it.
 #[derive(Debug)]
 pub(crate) struct Assessment {
     pub(crate) machine_networks: Option<Vec<Cidr>>,
     pub(crate) hosts: Vec<AssessedHost>,
     pub(crate) cluster: AssessedCluster,
-    /// The cluster after the assessment.
+    /// The cluster with the assessed statuses, roles and networks.
     pub(crate) view: ClusterView,
 }
 
-/// A validation that clients see: id, status and message.
+/// A validation as clients see it: id, status and message.
 pub(crate) type Row = (String, String, String);
 
-/// Assesses a cluster with the default settings.
+/// Assesses a cluster with default settings.
 pub(crate) fn assess(view: &ClusterView) -> Assessment {
     assess_with(view, |view| view)
 }
 
-/// Assesses a cluster. `after_hosts` can change the hosts before the cluster itself is assessed.
+/// Assesses a cluster. `after_hosts` may change the hosts before the cluster itself is assessed.
 pub(crate) fn assess_with(
     view: &ClusterView,
     after_hosts: impl FnOnce(ClusterView) -> ClusterView,
@@ -50,16 +50,16 @@ pub(crate) fn assess_with(
     Assessment { machine_networks: assessment.machine_networks, hosts: assessment.hosts, cluster, view }
 }
 
-/// Returns the status and the text of a transition.
+/// Returns the new status of a host, and the new status text.
 pub(crate) fn status_of(host: &AssessedHost) -> (HostStatus, Option<&str>) {
     let transition = host.transition.as_ref().unwrap();
     (transition.status().unwrap(), Transition::info(transition))
 }
 
-/// Returns the validations that clients see, by id.
+/// Returns the validations that clients see, sorted by id.
 pub(crate) fn rows<O: ValidationOutcome>(results: &ValidationResults<O>) -> Vec<Row> {
-    let shown = results.shown().into_values().flatten();
-    let mut rows: Vec<Row> = shown.map(|row| (row.id, serde_text(&row.status), row.message)).collect();
+    let visible = results.shown().into_values().flatten();
+    let mut rows: Vec<Row> = visible.map(|row| (row.id, serde_text(&row.status), row.message)).collect();
     rows.sort();
     rows
 }
@@ -68,7 +68,7 @@ fn serde_text(status: &impl serde::Serialize) -> String {
     serde_json::to_value(status).unwrap().as_str().unwrap().to_owned()
 }
 
-/// Returns a view of these hosts, in the order of their ids.
+/// Returns a view of these hosts, sorted by id.
 pub(crate) fn view(cluster: ClusterSettings, hosts: impl IntoIterator<Item = HostView>) -> ClusterView {
     let mut hosts: Vec<_> = hosts.into_iter().map(Arc::new).collect();
     hosts.sort_by_key(|host| host.id);

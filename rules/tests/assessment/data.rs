@@ -1,7 +1,8 @@
-//! Clusters that version 063b2579 of the Assisted Installer assessed, with simulated hosts.
+//! Recordings of clusters with simulated hosts, assessed by version 063b2579 of the Assisted Installer.
 //!
-//! `data/assessments.json` has a list of reports, a list of validations as id, status and message, and for each cluster
-//! its settings, its hosts with the reports that were stored last, and the outcome before an installation.
+//! `data/assessments.json` contains a list of reports, a list of validations (id, status and message) and a list of
+//! clusters. Each cluster has its settings, its hosts with their latest stored reports, and the outcome before an
+//! installation.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -82,12 +83,12 @@ pub(crate) struct RecordedHost {
     pub(crate) validations: Vec<usize>,
 }
 
-/// The choices of the service that are stored before an assessment.
+/// The stored decisions of the service with which an assessment starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
     /// The recorded statuses, suggested roles and machine networks.
     Recorded,
-    /// First statuses and no suggested role. Machine networks are those that the user has set.
+    /// Initial statuses, no suggested roles, and only the machine networks that the user has set.
     Scratch,
 }
 
@@ -96,7 +97,7 @@ impl Recordings {
         serde_json::from_str(include_str!("../data/assessments.json")).unwrap()
     }
 
-    /// Returns the validations with these indexes, by id.
+    /// Returns the validations at these indexes, sorted by id.
     pub(crate) fn rows(&self, indexes: &[usize]) -> Vec<Row> {
         let mut rows: Vec<_> = indexes.iter().map(|index| self.validations[*index].clone()).collect();
         rows.sort();
@@ -118,7 +119,7 @@ impl Recordings {
             }
             let (status, suggested_role) = match start {
                 Start::Recorded => (host.status, host.suggested_role),
-                // A user who chooses a role replaces the suggestion as well.
+                // A role chosen by the user also replaces the suggestion.
                 Start::Scratch => (HostStatus::Discovering, host.role),
             };
             HostView { status, suggested_role, summary: Arc::new(summary), ..host.view() }
@@ -203,7 +204,8 @@ impl RecordedCluster {
         }
     }
 
-    /// Returns the checks of the virtual IP addresses. The recording has only what all hosts found together.
+    /// Returns the verification of the virtual IP addresses. The recording contains only the combined result of all
+    /// hosts.
     fn verified_vips(&self) -> Vec<VerifiedVip> {
         let vips = |vip_type, vips: &[(IpAddr, VipVerification)]| -> Vec<VerifiedVip> {
             vips.iter()

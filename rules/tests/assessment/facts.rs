@@ -1,4 +1,4 @@
-//! Random facts about clusters and hosts.
+//! Random facts about clusters and hosts, for property tests.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,14 +17,13 @@ use rules::summary::{
 use rules::view::{ClusterSettings, HostView, PodNetwork};
 use uuid::Uuid;
 
-/// Maximum number of hosts.
+/// Maximum number of hosts in a cluster.
 pub(crate) const HOSTS: u128 = 6;
 
 const GIB: i64 = 1 << 30;
 const API_VIPS: [&str; 2] = ["192.168.1.5", "fd2e:6f44:5dd8::5"];
 const INGRESS_VIPS: [&str; 2] = ["192.168.1.6", "fd2e:6f44:5dd8::6"];
 
-/// A kind of cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ClusterShape {
     SingleNode,
@@ -49,7 +48,7 @@ impl ClusterShape {
         Self::Arbiter,
     ];
 
-    /// Returns the virtual IP addresses of the API and of the ingress.
+    /// Returns the virtual IP addresses of the API and of ingress.
     pub(crate) fn vips(self, has_api: bool, has_ingress: bool) -> (Vec<IpAddr>, Vec<IpAddr>) {
         let count = match self {
             Self::SingleNode | Self::UserManagedNetworking | Self::Dhcp => 0,
@@ -72,7 +71,7 @@ fn networks(texts: &[&str]) -> Vec<Cidr> {
     texts.iter().map(|text| Cidr::parse(text).unwrap()).collect()
 }
 
-/// Returns a cluster with everything that its user sets.
+/// Returns a cluster with all settings that the user can make.
 pub(crate) fn cluster(shape: ClusterShape) -> ClusterSettings {
     use ClusterShape::{
         Arbiter, Dhcp, DualStack, SingleNode, UserManagedLoadBalancer, UserManagedNetworking,
@@ -113,30 +112,30 @@ pub(crate) fn cluster(shape: ClusterShape) -> ClusterSettings {
     }
 }
 
-/// A fact about a host that replaces the fact of the same kind.
+/// A fact about a host. It replaces the previous fact of the same kind.
 #[derive(Clone, Debug)]
 pub(crate) enum HostFact {
     Inventory(Option<Machine>),
-    /// The numbers of the hosts that it reaches, as bits. `None`: no report.
+    /// The hosts that this host reaches, as a bit set of host numbers. `None` without a connectivity report.
     Peers(Option<u8>),
     Vips(VipVerification),
     Clock(Option<i64>),
     Connected(bool),
     Media(bool),
-    /// The user chooses a role, which replaces the suggestion as well.
+    /// The user chooses a role, which also replaces the suggestion.
     Role(HostRole),
     Name(&'static str),
 }
 
-/// The hardware of a host.
+/// The hardware of a host, as in its inventory report.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     cpus: i64,
     memory_gib: i64,
     disk_gib: i64,
-    /// Whether no other host has the name in its report.
+    /// `true` if the host name in the report is unique.
     has_own_name: bool,
-    /// The networks that it is in: `192.168.1.0/24`, an IPv6 network, and one without other machines.
+    /// Whether the host is in `192.168.1.0/24`, in an IPv6 network, and in a network without other machines.
     nics: [bool; 3],
     has_default_route: bool,
 }
@@ -151,7 +150,7 @@ const HEALTHY: Machine = Machine {
 };
 
 impl HostFact {
-    /// Returns facts of a host that can be installed.
+    /// Returns the facts of a host that can be installed.
     pub(crate) fn all_healthy() -> Vec<Self> {
         vec![
             Self::Inventory(Some(HEALTHY)),
@@ -192,12 +191,12 @@ pub(crate) fn any_host_fact() -> impl Strategy<Value = HostFact> {
     ]
 }
 
-/// Returns a host that has just registered.
+/// Returns a newly registered host.
 pub(crate) fn host(number: u128) -> HostView {
     HostView::new(HostId(Uuid::from_u128(number)), InfraEnvId(Uuid::from_u128(0xe)))
 }
 
-/// Returns an address of a host in each network.
+/// Returns the addresses of a host, one for each network.
 fn addresses(number: u128) -> [Cidr; 3] {
     let texts = [
         format!("192.168.1.1{number}/24"),
@@ -275,7 +274,7 @@ fn verified_vips(verification: VipVerification) -> Vec<VerifiedVip> {
     [vips(VipType::Api, API_VIPS), vips(VipType::Ingress, INGRESS_VIPS)].concat()
 }
 
-/// Replaces a fact about a host.
+/// Replaces the fact of the same kind.
 pub(crate) fn set(host: &mut HostView, fact: &HostFact) {
     let number = host.id.0.as_u128();
     let summary = Arc::make_mut(&mut host.summary);

@@ -1,4 +1,4 @@
-//! Assessments of clusters with their hosts: recorded ones, random ones, and their CPU time.
+//! Assessments of clusters and their hosts: comparisons with recordings, property tests, and a measurement of CPU time.
 
 #![allow(
     clippy::indexing_slicing,

@@ -1,6 +1,7 @@
-//! A model of the statuses before an installation: which validations a status depends on, and the order of the rules.
+//! A model of the statuses before an installation: the validations on which each status depends, and the order of the
+//! rules.
 //!
-//! It is independent of the tables of the crate, and includes validations that the crate does not implement.
+//! The model does not use the tables of the crate. It includes validations that the crate does not implement.
 
 use assisted::cluster::ClusterStatus;
 use assisted::host::HostStatus;
@@ -68,11 +69,11 @@ const REQUIRED_FOR_INSTALL: &[&str] = &[
     "custom-manifests-requirements-satisfied",
 ];
 
-/// Operators whose requirements are not gating.
+/// Operators whose requirements are reported but do not affect the status.
 const REPORTED_ONLY: &[&str] =
     &["platform-requirements-satisfied", "openshift-ai-gpu-requirements-satisfied"];
 
-/// Validations that end like those of operators.
+/// Validations whose ids end like operator validations, but which belong to no operator.
 const NOT_OF_OPERATORS: &[&str] =
     &["custom-manifests-requirements-satisfied", "disk-encryption-requirements-satisfied"];
 
@@ -84,7 +85,7 @@ fn fails(row: &Row) -> bool {
     !matches!(row.1.as_str(), "success" | "disabled")
 }
 
-/// Returns `true` if none of these validations fails. Clients do not see a validation that does not apply.
+/// Returns `true` if none of these validations fails. Validations that do not apply are absent from `rows`.
 fn passes(rows: &[Row], ids: &[&str]) -> bool {
     !rows.iter().any(|row| ids.contains(&row.0.as_str()) && fails(row))
 }
@@ -93,7 +94,7 @@ fn operators_pass(rows: &[Row]) -> bool {
     !rows.iter().any(|row| is_of_operator(&row.0) && fails(row))
 }
 
-/// Returns the validations that fail and that a status depends on.
+/// Returns the failed validations on which a status depends.
 pub(crate) fn failing_gates(rows: &[Row]) -> impl Iterator<Item = &str> {
     let lists = [
         VALID_INVENTORY,
@@ -108,7 +109,7 @@ pub(crate) fn failing_gates(rows: &[Row]) -> impl Iterator<Item = &str> {
     failing.filter(move |id| gates.contains(id) || is_of_operator(id))
 }
 
-/// Returns the status of a host with these validations, and its text. `None`: the text stays.
+/// Returns the status and the status text of a host with these validations. The text is `None` if it stays unchanged.
 pub(crate) fn host_status(rows: &[Row]) -> (HostStatus, Option<String>) {
     let with_messages = |text: &str| {
         let mut messages: Vec<_> =
@@ -136,7 +137,7 @@ pub(crate) fn host_status(rows: &[Row]) -> (HostStatus, Option<String>) {
     }
 }
 
-/// Returns the status of a cluster with these validations, and its text.
+/// Returns the status and the status text of a cluster with these validations.
 pub(crate) fn cluster_status(rows: &[Row], vip_dhcp_allocation: bool) -> (ClusterStatus, &'static str) {
     let has_vips = passes(rows, VIPS_DEFINED);
     if !passes(rows, PENDING_CONDITIONS) || !(has_vips || vip_dhcp_allocation) {

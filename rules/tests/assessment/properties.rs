@@ -1,4 +1,4 @@
-//! Random clusters: their outcome follows from the facts and the stored choices, whatever happened before.
+//! Properties of random clusters: the outcome depends only on the facts and the stored decisions, not on the history.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::assess::{Assessment, assess, rows, status_of};
 use crate::facts::{ClusterShape, HOSTS, HostFact, any_host_fact, any_shape, cluster, host, set};
 use crate::model::{cluster_status, host_status};
 
-/// A change of a fact, and the assessment of the cluster after it.
+/// A change of one fact. The cluster is assessed after it if `is_assessed` is `true`.
 #[derive(Clone, Debug)]
 struct Step {
     change: Change,
@@ -20,9 +20,9 @@ struct Step {
 
 #[derive(Clone, Debug)]
 enum Change {
-    /// Another fact about the host with this number, if it exists.
+    /// Another fact about the host with this number, if the host exists.
     Host(u128, HostFact),
-    /// The host registers, or registers again after a boot.
+    /// The host registers for the first time, or again after a boot.
     Register(u128),
     Remove(u128),
     Vips {
@@ -51,7 +51,7 @@ fn any_steps() -> impl Strategy<Value = Vec<Step>> {
     prop_oneof![steps(0.0), steps(0.3), steps(1.0)]
 }
 
-/// Returns steps that discover a number of equal hosts, so that many clusters become ready.
+/// Returns steps that discover several equal hosts, so that many of the clusters become ready.
 fn discovery(host_count: u128) -> Vec<Step> {
     let numbers = || 1..=host_count;
     let all = HostFact::all_healthy();
@@ -94,7 +94,7 @@ fn apply(view: &mut ClusterView, shape: ClusterShape, change: &Change) {
     }
 }
 
-/// Returns the cluster with the first statuses, and the same facts, roles and networks.
+/// Returns the cluster with initial statuses, but with the same facts, roles and networks.
 fn fresh(view: &ClusterView) -> ClusterView {
     let hosts = view.hosts.iter();
     let hosts = hosts
@@ -133,7 +133,7 @@ fn assert_follows_model(assessment: &Assessment) {
     assert_eq!((transition.status(), transition.info()), (Some(status), Some(info)));
 }
 
-/// Applies the steps, and returns the last assessment. Each assessment follows the model.
+/// Applies the steps and returns the last assessment. Checks each assessment against the model.
 fn play(shape: ClusterShape, steps: &[Step]) -> Assessment {
     let mut view = ClusterView { cluster: Arc::new(cluster(shape)), hosts: Vec::new() };
     for step in steps {
@@ -154,7 +154,7 @@ fn discovered_clusters_become_ready() {
     for (shape, host_count) in ClusterShape::ALL.into_iter().zip([1, 3, 5, 3, 3, 3, 3, 3]) {
         let last = play(shape, &discovery(host_count));
         let expected = match shape {
-            // The hosts are in several networks, so the network of the leases is unknown.
+            // The hosts are in several networks, so the service cannot choose the network for the leases.
             ClusterShape::Dhcp => ClusterStatus::PendingForInput,
             _ => ClusterStatus::Ready,
         };
@@ -171,7 +171,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn outcome_follows_from_facts_and_stored_choices(
+    fn outcome_depends_only_on_facts_and_stored_decisions(
         shape in any_shape(),
         host_count in 0..=HOSTS,
         steps in any_steps(),
@@ -189,7 +189,7 @@ proptest! {
         assert_same(&last, &again);
     }
 
-    /// A change that is reverted before an assessment, or repeated, leaves no trace.
+    /// A change repeated or reverted before the assessment has no effect.
     #[test]
     fn order_and_repetition_of_changes_do_not_matter(
         shape in any_shape(),
@@ -201,7 +201,7 @@ proptest! {
             let changes = changes.map(|change| Step { change, is_assessed: false });
             discovery(host_count).into_iter().chain(changes).collect()
         };
-        // Of several facts of one kind, the last one counts in both orders.
+        // If several facts have the same kind, the last one applies in both orders.
         let mut distinct: Vec<_> = facts.iter().rev().collect();
         let mut kinds = Vec::new();
         distinct.retain(|fact| {

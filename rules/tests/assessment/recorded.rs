@@ -1,7 +1,7 @@
-//! Recorded assessments.
+//! Comparisons of assessments with recordings of the Assisted Installer.
 //!
-//! A cluster that was installed is recorded as it was just before. `day2` is left out: its document is that of a cluster to
-//! which hosts are added, which has no results.
+//! Installed clusters were recorded just before their installation. The recording `day2` is not compared: it describes
+//! a cluster to which hosts are added, which has no results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -19,25 +19,25 @@ use crate::model::{cluster_status, failing_gates, host_status};
 /// Clusters whose user has set the machine networks.
 const SETS_MACHINE_NETWORKS: [&str; 2] = ["dual", "lb-user"];
 
-/// Clusters whose recorded roles depend on their history. In `faults`, a host had too little memory at first. In the others,
-/// the hosts are equal, and the roles depend on when each of them was looked at. The number of hosts with each role is the
-/// same.
+/// Clusters whose recorded roles depend on their history. In `faults`, one host had too little memory at first. In the
+/// others, the hosts are equal, so the roles depend on the order in which the service processed them. The number of
+/// hosts with each role is the same.
 const STICKY_ROLES: [&str; 6] = ["faults", "isolated", "lb-user", "names", "operators-ai", "operators-mce"];
 
 /// Clusters with operators whose requirements no host meets as a control plane node. These requirements are not
-/// implemented, so the recorded roles count as chosen by the user.
+/// implemented, so the test treats the recorded roles as chosen by the user.
 const OPERATORS: [&str; 1] = ["operators-small"];
 
-/// Clusters whose recorded groups are older than the recorded reports.
-/// The document was read before the monitor had seen the last report.
+/// Clusters whose recorded groups are older than the recorded reports. The document was read before the Assisted
+/// Installer had processed the last report.
 const EARLIER_GROUPS: [&str; 1] = ["failing"];
 
-/// Clusters whose recorded `schedulable_masters_forced_true` is older than the recorded roles: the user chose the role of
-/// each host, and the Assisted Installer did not decide again.
+/// Clusters whose recorded `schedulable_masters_forced_true` is older than the recorded roles. The user chose the role
+/// of each host, and the Assisted Installer did not compute the value again.
 const EARLIER_SCHEDULING: [&str; 1] = ["masters-many"];
 
-/// The validations that are not implemented and because of which the recorded status of a host is another one.
-/// An id that becomes implemented does not count any more.
+/// Unimplemented validations that explain why the recorded status of a host differs. Ids with an implementation are
+/// ignored.
 const UNIMPLEMENTED: &[(&str, &[&str])] = &[
     ("baremetal-vmware", &["vsphere-disk-uuid-enabled"]),
     ("collision", &["no-ip-collisions-in-network"]),
@@ -79,7 +79,7 @@ fn implemented<Id: ValidationId>(rows: &[Row]) -> Vec<Row> {
 #[derive(Default)]
 struct Comparison {
     differences: Vec<String>,
-    /// For each cluster, the validations that are not implemented and explain another status of a host.
+    /// For each cluster, the unimplemented validations that explain a different status of a host.
     explanations: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -103,7 +103,7 @@ impl Comparison {
             let recorded = recordings.rows(&host.validations);
             let expected = implemented::<HostValidationId>(&recorded);
             self.rows(&what, &rows(&assessed.evaluation.results), &expected);
-            // The model explains the recording.
+            // The model must explain the recording.
             self.equal(&what, host_status(&recorded), (host.status, Some(host.status_info.clone())));
             let (status, info) = host_status(&expected);
             self.equal(&what, status_of(assessed), (status, info.as_deref()));
@@ -161,7 +161,7 @@ fn with_recorded_roles(case: &Case, view: ClusterView) -> ClusterView {
     ClusterView { hosts: hosts.collect(), ..view }
 }
 
-/// Returns the hosts with the recorded statuses, because those of the assessment lack validations.
+/// Returns the hosts with their recorded statuses, because assessed statuses lack the unimplemented validations.
 fn with_recorded_statuses(case: &Case, view: ClusterView) -> ClusterView {
     let statuses = case.hosts.iter().map(|host| host.status);
     let hosts = view.hosts.iter().zip(statuses);
@@ -169,7 +169,7 @@ fn with_recorded_statuses(case: &Case, view: ClusterView) -> ClusterView {
     ClusterView { hosts: hosts.collect(), ..view }
 }
 
-/// Sorts the lists of hosts and addresses, whose order is chance.
+/// Sorts the lists of hosts and addresses, whose order is arbitrary.
 fn in_order(mut groups: Value) -> Value {
     for member in groups.as_object_mut().unwrap().values_mut() {
         for list in member.as_object_mut().unwrap().values_mut() {
@@ -199,18 +199,18 @@ fn compare_all(start: Start) {
     });
     let expected: BTreeMap<_, _> = expected.filter(|(_, ids)| !ids.is_empty()).collect();
     assert_eq!(comparison.explanations, expected);
-    // The test must not pass because nothing was compared.
-    let known =
+    // Make sure that the test has compared something.
+    let known_hosts =
         recordings.cases.iter().flat_map(|case| &case.hosts).filter(|host| host.status == HostStatus::Known);
-    assert!(recordings.cases.len() > 40 && known.count() > 80);
+    assert!(recordings.cases.len() > 40 && known_hosts.count() > 80);
 }
 
 #[test]
-fn assessment_with_stored_choices_equals_the_recorded_one() {
+fn assessment_with_stored_decisions_matches_the_recording() {
     compare_all(Start::Recorded);
 }
 
 #[test]
-fn assessment_from_scratch_equals_the_recorded_one() {
+fn assessment_from_scratch_matches_the_recording() {
     compare_all(Start::Scratch);
 }

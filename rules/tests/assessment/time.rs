@@ -1,4 +1,4 @@
-//! The time of an assessment. It is measured on request:
+//! Measures the CPU time of an assessment. Runs only on request:
 //!
 //! ```text
 //! cargo test --release -p rules --test assessment -- --ignored --nocapture time
@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::assess::{assess, view};
 use crate::facts::{ClusterShape, cluster};
 
-/// Returns the two addresses of a host, each in a network of all hosts.
+/// Returns the two addresses of a host. Each network contains all hosts.
 fn addresses(number: u128) -> [Cidr; 2] {
     let (high, low) = (number / 250, number % 250 + 1);
     [format!("192.168.{high}.{low}/16"), format!("10.1.{high}.{low}/16")]
@@ -81,7 +81,7 @@ fn host(number: u128, host_count: u128) -> HostView {
     }
 }
 
-/// Returns an assessed cluster of hosts that reach each other.
+/// Returns an assessed cluster whose hosts all reach each other.
 fn assessed_cluster(host_count: u128) -> ClusterView {
     let mut settings = cluster(ClusterShape::WithWorkers);
     settings.id = ClusterId(Uuid::from_u128(0xc));

@@ -1,4 +1,4 @@
-//! The arguments that no recording has, and the rules about whole responses.
+//! Step arguments that do not occur in the recordings, and properties of whole responses.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn plan_in(host: &HostView, cluster: ClusterSettings) -> PlannedSteps {
     plan(host, Some(&view(cluster, std::slice::from_ref(host))), &settings())
 }
 
-/// Returns the only argument of a step.
+/// Returns the argument of a step that has exactly one argument.
 fn only(planned: &PlannedSteps, step_type: StepType) -> Option<&str> {
     args(&planned.steps, step_type).map(|args| match args {
         [argument] => argument.as_str(),
@@ -42,7 +42,7 @@ fn reason(planned: &PlannedSteps, step_type: StepType) -> Option<&str> {
 }
 
 #[test]
-fn limits_of_inventory_reports_are_arguments() {
+fn inventory_step_contains_the_report_limits() {
     let host = HostView { status: HostStatus::KnownUnbound, ..machine() };
     let with = |max, min| {
         let settings = StepSettings { inventory_max_size: max, disk_min_size: min, ..settings() };
@@ -117,7 +117,7 @@ fn dhcp_step_names_the_interface_in_the_machine_network() {
 }
 
 #[test]
-fn time_servers_of_the_cluster_come_before_those_of_its_infra_envs() {
+fn time_servers_of_the_cluster_override_its_infra_envs() {
     let sources = |cluster| {
         let planned = plan_in(&machine(), cluster);
         only(&planned, StepType::NtpSynchronizer).unwrap().to_owned()
@@ -133,7 +133,7 @@ fn time_servers_of_the_cluster_come_before_those_of_its_infra_envs() {
 }
 
 #[test]
-fn host_without_a_cluster_has_the_time_servers_of_its_infra_env() {
+fn host_without_a_cluster_uses_the_time_servers_of_its_infra_env() {
     let host = HostView { status: HostStatus::KnownUnbound, ..machine() };
     let settings = settings();
     let input = StepInput {
@@ -168,7 +168,7 @@ fn registry_is_resolved_unless_it_is_an_address() {
 }
 
 #[test]
-fn names_are_not_resolved_if_they_are_unknown() {
+fn unknown_names_are_not_resolved() {
     for (cluster, expected) in [
         (ClusterSettings { name: "".into(), ..cluster() }, "the cluster has no name"),
         (ClusterSettings { base_dns_domain: "".into(), ..cluster() }, "the cluster has no base domain"),
@@ -224,7 +224,7 @@ fn ignition_endpoint_of_a_pool_depends_on_name_role_and_certificate() {
 }
 
 #[test]
-fn custom_ignition_endpoint_is_followed_by_the_pool() {
+fn pool_is_appended_to_a_custom_ignition_endpoint() {
     let custom = |url: &str| {
         let ignition_endpoint = IgnitionEndpoint { url: Some(url.to_owned()), ca_certificate: None };
         plan_in(&joining(), ClusterSettings { ignition_endpoint, ..cluster() })
@@ -410,7 +410,7 @@ fn outdated_agent_receives_only_its_upgrade() {
 }
 
 #[test]
-fn disabled_steps_are_left_out() {
+fn disabled_steps_are_omitted() {
     let disabled_steps = BTreeSet::from([StepType::NtpSynchronizer, StepType::DomainResolution]);
     let settings = StepSettings { disabled_steps, ..settings() };
     let nameless = ClusterSettings { name: "".into(), ..cluster() };

@@ -1,4 +1,4 @@
-//! Hosts, clusters and settings for the tests.
+//! Hosts, clusters and settings for the tests of steps.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(crate) fn nic(name: &str, mac: &str, addresses: &[&str]) -> NicSummary {
     }
 }
 
-/// Returns a host that is known and has the given interfaces.
+/// Returns a host with status `known` and these interfaces.
 pub(crate) fn host(number: u128, nics: Vec<NicSummary>) -> HostView {
     let inventory =
         InventorySummary { hostname: format!("node-{number}").into(), nics, ..InventorySummary::default() };
@@ -118,14 +118,14 @@ pub(crate) fn view(cluster: ClusterSettings, hosts: &[HostView]) -> ClusterView 
     ClusterView { cluster: Arc::new(cluster), hosts: hosts.iter().cloned().map(Arc::new).collect() }
 }
 
-/// Returns the steps of a host. The id of a step is its type.
+/// Returns the planned steps for a host. The id of each step is its type.
 pub(crate) fn plan(host: &HostView, cluster: Option<&ClusterView>, settings: &StepSettings) -> PlannedSteps {
     let targets = cluster.map(|cluster| ConnectivityTargets::new(&cluster.hosts).unwrap());
     let input = StepInput { host, cluster, pool_ntp_sources: "", targets: targets.as_ref(), settings };
     steps(&input, &mut |step_type| step_type.to_string())
 }
 
-/// Returns the arguments of a step, if it is one of the steps.
+/// Returns the arguments of a step, or `None` if the step is absent.
 pub(crate) fn args(steps: &Steps, step_type: StepType) -> Option<&[String]> {
     let step = steps.instructions.iter().find(|step| step.step_type == step_type)?;
     Some(&step.args)

@@ -1,4 +1,4 @@
-//! The steps of hosts, compared with the steps that the Assisted Installer sends.
+//! The steps for agents, compared with recordings of the Assisted Installer.
 
 #![allow(
     clippy::indexing_slicing,

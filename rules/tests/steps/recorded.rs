@@ -1,8 +1,8 @@
-//! Steps that version 063b2579 of the Assisted Installer sent to simulated hosts.
+//! Recordings of steps that version 063b2579 of the Assisted Installer sent to simulated hosts.
 //!
-//! `data/steps.json` has a list of texts, and for each cluster its settings, its hosts, and the steps in each status:
-//! seconds, action, and the first step of each type with the number of its host and the indexes of its arguments in the
-//! list of texts. Names and ids are placeholders.
+//! `data/steps.json` contains a list of texts and a list of clusters. Each cluster has its settings, its hosts, and the
+//! steps for each status: seconds, action, and the first step of each type. A step has the number of its host and the
+//! indexes of its arguments in the list of texts. Names and ids are placeholders.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,13 +16,14 @@ use serde_json::Value;
 
 use crate::machines::{args, cluster, host, id, nic, plan, settings, view};
 
-/// Records that this crate does not reproduce, because the status was read before the poll and changed in between.
+/// Recordings that this crate does not reproduce: the status changed between the reading of the status and the poll.
 const OUTDATED_STATUS: [(&str, HostStatus); 1] = [("faults", HostStatus::Discovering)];
 
-/// Records of two polls. In the first one, no other host could be checked, so the order of the steps is not known.
+/// Recordings that combine two polls. During the first poll, no other host could be checked, so the order of the steps
+/// is unknown.
 const SEVERAL_POLLS: [(&str, HostStatus); 1] = [("masters-few", HostStatus::PendingForInput)];
 
-/// Types of steps whose generators do not exist yet.
+/// Types of steps without an implementation.
 const NOT_AVAILABLE: [StepType; 3] =
     [StepType::Install, StepType::InstallationDiskSpeedCheck, StepType::ContainerImageAvailability];
 
@@ -56,7 +57,7 @@ struct RecordedHost {
     nics: Vec<(String, String, Vec<String>)>,
 }
 
-/// Type, number of the host, and indexes of the arguments.
+/// Type of the step, number of the host, and indexes of the arguments.
 type RecordedStep = (StepType, u128, Vec<usize>);
 
 impl Case {
@@ -74,7 +75,8 @@ impl Case {
         }
     }
 
-    /// Returns the hosts: one in the given status, its targets known, and all others disconnected.
+    /// Returns the hosts of the cluster. Host `number` has the given status, its targets are `known`, and all others
+    /// are disconnected.
     fn hosts(&self, number: u128, status: HostStatus, targets: &BTreeSet<u128>) -> Vec<HostView> {
         let status_of = |other: u128| match other {
             _ if other == number => status,
@@ -96,7 +98,7 @@ impl Case {
     }
 }
 
-/// Replaces the placeholders of a text.
+/// Replaces the placeholders in a text.
 fn fill(text: &str) -> String {
     let mut text = text.replace("<name>", "site").replace("<cluster>", &cluster().id.to_string());
     text = text.replace("<infra-env>", &id(0xe).to_string());
@@ -115,14 +117,15 @@ fn target_numbers(argument: &str) -> BTreeSet<u128> {
         .collect()
 }
 
-/// Orders the hosts of an argument of `connectivity-check` by id. The Assisted Installer's order changes between calls.
+/// Sorts the hosts in an argument of `connectivity-check` by id. In the Assisted Installer, their order changes between
+/// calls.
 fn in_order(argument: &str) -> String {
     let mut hosts: Vec<Value> = serde_json::from_str(argument).unwrap();
     hosts.sort_by_key(|host| host["host_id"].to_string());
     serde_json::to_string(&hosts).unwrap()
 }
 
-/// The steps of one status of a case.
+/// The recorded steps for one status in a cluster.
 struct Recorded<'a> {
     case: &'a Case,
     status: HostStatus,
@@ -131,7 +134,7 @@ struct Recorded<'a> {
 }
 
 impl Recorded<'_> {
-    /// Returns the steps of this crate for a host.
+    /// Returns the steps that this crate plans for a host.
     fn plan(&self, number: u128) -> PlannedSteps {
         let check = |step: &&RecordedStep| step.0 == StepType::ConnectivityCheck && step.1 == number;
         let check = self.steps.iter().find(check);
@@ -143,7 +146,8 @@ impl Recorded<'_> {
         plan(host, (!is_in_pool).then_some(&view), &StepSettings { upgrade_agents: false, ..settings() })
     }
 
-    /// Compares the arguments of a step with those of this crate, and returns `true` if the generator exists.
+    /// Compares the recorded arguments of a step with the arguments of this crate. Returns `true` if the step is
+    /// implemented.
     fn compare(&self, planned: &PlannedSteps, (step_type, _, indexes): &RecordedStep) -> bool {
         let what = format!("{} {} {step_type}", self.case.name, self.status);
         if NOT_AVAILABLE.contains(step_type) {
@@ -175,7 +179,7 @@ fn steps_equal_the_recorded_steps() {
         let recorded = Recorded { case, status, steps, texts: &texts };
         let mut polled: BTreeSet<u128> = steps.iter().map(|(_, host, _)| *host).collect();
         if polled.is_empty() {
-            // The recording does not name the host. It is the last one: in `day2`, the host that joins.
+            // The recording does not name the host. It is the last one: in `day2`, the joining host.
             polled.extend(case.hosts.keys().next_back());
         }
         let mut types = Vec::new();
@@ -199,7 +203,7 @@ fn steps_equal_the_recorded_steps() {
         }
         assert_eq!(types, expected, "{what:?}");
     }
-    // The test must not pass because nothing was compared.
+    // Make sure that the test has compared something.
     assert_eq!(compared.len(), 10, "{compared:?}");
     assert!(compared.values().sum::<i32>() > 300, "{compared:?}");
 }

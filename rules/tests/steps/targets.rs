@@ -1,4 +1,4 @@
-//! The list of hosts whose connectivity is checked.
+//! The list of hosts for connectivity checks.
 
 use std::sync::Arc;
 
@@ -38,13 +38,13 @@ fn hosts_are_ordered_by_id() {
 }
 
 #[test]
-fn host_of_another_cluster_receives_all_entries() {
+fn host_outside_the_list_receives_all_entries() {
     let targets = targets(&[simple_host(1, "192.168.1.11/24"), simple_host(2, "192.168.1.12/24")]);
     assert_eq!(numbers(&targets.argument_for(HostId(id(9))).unwrap()), [1, 2]);
 }
 
 #[test]
-fn only_host_has_nothing_to_check() {
+fn single_host_has_nothing_to_check() {
     let one = targets(&[simple_host(1, "192.168.1.11/24")]);
     assert_eq!(one.argument_for(HostId(id(1))), None);
     assert!(!one.is_empty());
@@ -55,7 +55,7 @@ fn only_host_has_nothing_to_check() {
 }
 
 #[test]
-fn hosts_that_cannot_answer_are_left_out() {
+fn unreachable_hosts_are_omitted() {
     let with_status = |number, status| HostView { status, ..simple_host(number, "192.168.1.11/24") };
     let hosts = [
         with_status(1, HostStatus::Discovering),
@@ -104,9 +104,9 @@ fn any_host() -> impl Strategy<Value = HostView> {
 }
 
 proptest! {
-    /// Ids may repeat: a machine that booted the images of two infra-envs is two hosts with the same id.
+    /// Ids may repeat: a machine that booted images of two infra-envs appears as two hosts with the same id.
     #[test]
-    fn argument_has_all_hosts_except_its_own(hosts in prop::collection::vec(any_host(), 0..12), number in 0..12_u128) {
+    fn argument_lists_all_other_hosts(hosts in prop::collection::vec(any_host(), 0..12), number in 0..12_u128) {
         let targets = targets(&hosts);
         let mut expected: Vec<_> = hosts
             .iter()
@@ -118,8 +118,8 @@ proptest! {
         expected.sort();
         match targets.argument_for(HostId(id(number))) {
             Some(argument) => {
-                let found: Vec<_> = parse(&argument).iter().map(|host| host.host_id).collect();
-                prop_assert_eq!(found, expected);
+                let ids: Vec<_> = parse(&argument).iter().map(|host| host.host_id).collect();
+                prop_assert_eq!(ids, expected);
             }
             None => prop_assert!(expected.is_empty()),
         }

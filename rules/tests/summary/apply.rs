@@ -1,11 +1,11 @@
-//! Makes a summary of replies.
+//! Creates summaries from replies in JSON.
 
 use rules::summary::{HostSummary, InvalidReply, VirtualInterfaces};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Replaces the part of the summary that the reply to a step is about. The reply is JSON, or the error output of
-/// `tang-connectivity-check` as a JSON string.
+/// Applies the reply to a step to the summary. The reply is JSON; for a failed `tang-connectivity-check`, it is the
+/// error output as a JSON string.
 pub(crate) fn apply(summary: &mut HostSummary, step: &str, reply: &Value) -> Result<(), InvalidReply> {
     let text = reply.to_string();
     match step {
@@ -32,7 +32,7 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> T {
     serde_json::from_str(text).unwrap()
 }
 
-/// Makes a summary of a reply.
+/// Creates a summary from one reply.
 pub(crate) fn summary(step: &str, reply: &Value) -> HostSummary {
     let mut summary = HostSummary::default();
     apply(&mut summary, step, reply).unwrap();

@@ -1,5 +1,5 @@
-//! The summaries of the replies in `tests/summary/replies`. `compact_cluster`, `dual_stack`, `tang`, `drive_types` and
-//! `collision` are recorded; the others are written by hand.
+//! Compares the summaries of the replies in `tests/summary/replies` with golden files. The replies `compact_cluster`,
+//! `dual_stack`, `tang`, `drive_types` and `collision` are recorded; the others are written by hand.
 //!
 //! `UPDATE_GOLDEN=1 cargo test -p rules --test summary` writes the golden files.
 
@@ -55,7 +55,7 @@ fn summaries_equal_their_golden_files() {
 }
 
 #[test]
-fn usual_machine_has_little_json() {
+fn usual_machine_has_a_small_summary() {
     let summary = summary_of("usual_machine.json");
     let len = summary.to_stored().unwrap().len();
     assert!(len <= 2400, "{len}");

@@ -1,13 +1,13 @@
-//! Replies that exceed the limits.
+//! Replies that exceed the limits of a summary.
 
 use rules::summary::limits::{MAX_DISK_BYTES, MAX_MEMORY, MAX_PEERS, MAX_TANG_SERVERS};
-use rules::summary::{Excess, ExcessPart, HostSummary, StoredSummary};
+use rules::summary::{ExcessPart, HostSummary, StoredSummary};
 use serde_json::{Value, json};
 
 use crate::apply::{apply, summary};
 
 fn numbers(summary: &HostSummary) -> Vec<(ExcessPart, usize, usize)> {
-    summary.excess.iter().map(|&Excess { part, found, kept, .. }| (part, found, kept)).collect()
+    summary.excess.iter().map(|excess| (excess.part, excess.found, excess.kept)).collect()
 }
 
 fn list(count: usize, item: impl Fn(usize) -> Value) -> Value {
@@ -23,7 +23,7 @@ fn ipv4(number: usize) -> String {
 }
 
 #[test]
-fn thousand_disks_are_cut_to_the_first_256() {
+fn truncates_1000_disks_to_256() {
     let disks = list(1000, |number| json!({"name": format!("sd{number}"), "size_bytes": number}));
     let summary = summary("inventory", &json!({ "disks": disks }));
     let disks = &summary.inventory.as_ref().unwrap().disks;
@@ -34,7 +34,7 @@ fn thousand_disks_are_cut_to_the_first_256() {
 }
 
 #[test]
-fn disks_with_long_texts_are_left_out_as_a_whole() {
+fn disks_over_the_byte_limit_are_omitted_as_a_whole() {
     let reasons = list(20, |number| json!(format!("{number}: {}", "long reason ".repeat(30))));
     let disks = list(50, |number| {
         json!({"name": format!("sd{number}"), "id": "i".repeat(300),
@@ -58,7 +58,7 @@ fn disks_with_long_texts_are_left_out_as_a_whole() {
 }
 
 #[test]
-fn ten_thousand_addresses_are_cut_to_the_first_16() {
+fn truncates_10000_addresses_to_16() {
     let addresses = list(10_000, |number| json!(format!("{}/8", ipv4(number))));
     let interfaces = list(100, |number| json!({"name": format!("eth{number}"), "ipv4_addresses": addresses}));
     let routes = list(300, |_| json!({"destination": "0.0.0.0"}));
@@ -80,7 +80,7 @@ fn ten_thousand_addresses_are_cut_to_the_first_16() {
 }
 
 #[test]
-fn excess_is_replaced_with_the_reply_to_the_same_step() {
+fn next_reply_to_the_same_step_replaces_its_excess() {
     let disks = list(300, |_| json!({}));
     let sources = list(65, |_| json!({"source_name": "a"}));
     let mut summary = summary("inventory", &json!({ "disks": disks }));
@@ -94,7 +94,7 @@ fn excess_is_replaced_with_the_reply_to_the_same_step() {
 }
 
 #[test]
-fn large_networks_are_left_out() {
+fn large_networks_are_omitted() {
     let report = json!([{"network": "10.0.0.0/16", "free_addresses": ["10.0.0.1"]},
         {"network": "10.1.0.0/22", "free_addresses": ["10.1.0.1"]}, {"network": "10.2.0.0/21"}]);
     let large = summary("free-network-addresses", &report);
@@ -110,17 +110,17 @@ fn large_networks_are_left_out() {
 }
 
 #[test]
-fn tang_servers_are_cut_to_whole_servers() {
+fn tang_servers_are_kept_or_dropped_as_a_whole() {
     let servers = list(200, |number| json!({"url": "u".repeat(60), "thumbprint": number.to_string()}));
     let ignition = json!({"storage": {"luks": [{"clevis": {"tang": servers}}]}}).to_string();
     let summary = summary("api-vip-connectivity-check", &json!({ "ignition": ignition }));
     let servers = &summary.ignition_endpoint.as_ref().unwrap().tang_servers;
-    let kept: Vec<Value> = serde_json::from_str(servers).unwrap();
-    assert!(servers.len() <= MAX_TANG_SERVERS && kept.len() > 50, "{} {}", servers.len(), kept.len());
-    assert_eq!(numbers(&summary), [(ExcessPart::TangServers, 200, kept.len())]);
+    let stored: Vec<Value> = serde_json::from_str(servers).unwrap();
+    assert!(servers.len() <= MAX_TANG_SERVERS && stored.len() > 50, "{} {}", servers.len(), stored.len());
+    assert_eq!(numbers(&summary), [(ExcessPart::TangServers, 200, stored.len())]);
 }
 
-/// Replies that are as large as the limits allow, with four bytes for each character.
+/// Returns the summary of replies as large as the limits allow, with four bytes for each character.
 fn largest() -> HostSummary {
     let text = "𝄞".repeat(2000);
     let texts = list(20, |_| json!(text));
@@ -181,7 +181,7 @@ fn largest() -> HostSummary {
 }
 
 #[test]
-fn no_replies_exceed_the_limit_on_memory() {
+fn largest_replies_stay_within_the_memory_limit() {
     let summary = largest();
     let len = summary.memory_len();
     assert!(len <= MAX_MEMORY, "{len}");

@@ -1,10 +1,10 @@
-//! Summaries that differ only in measurements.
+//! Comparisons of summaries that differ only in measurements.
 
 use rules::summary::{HostSummary, MeasurementLimits};
 
 use crate::golden::summary_of;
 
-/// Returns the summary with other measurements of its first peer.
+/// Returns the summary with these measurements of its first peer.
 fn measured(rtt_ms: Option<f64>, loss_percent: Option<f64>) -> HostSummary {
     let mut summary = summary_of("usual_machine.json");
     let peer = &mut summary.peers.as_mut().unwrap().hosts[0];
@@ -13,7 +13,7 @@ fn measured(rtt_ms: Option<f64>, loss_percent: Option<f64>) -> HostSummary {
 }
 
 #[test]
-fn measurements_may_differ_on_the_same_side_of_all_limits() {
+fn measurements_on_the_same_side_of_all_limits_are_equal() {
     let limits = MeasurementLimits::default();
     let before = measured(Some(1.0), Some(0.0));
     for (rtt_ms, loss_percent, expected) in [
@@ -44,7 +44,7 @@ fn measurements_may_differ_on_the_same_side_of_all_limits() {
 }
 
 #[test]
-fn all_other_differences_count() {
+fn other_differences_are_not_ignored() {
     let limits = MeasurementLimits::default();
     let mut before = summary_of("odd_values.json");
     let others = summary_of("vips.json");

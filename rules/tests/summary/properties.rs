@@ -1,4 +1,4 @@
-//! Any replies have a summary that is within the limit on memory and survives a round trip.
+//! Properties of summaries of random replies: they stay within the memory limit and survive a round trip.
 
 use proptest::prelude::*;
 use rules::summary::limits::MAX_MEMORY;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::apply::apply;
 use crate::golden::summary_of;
 
-/// Texts that mean something to one of the setters.
+/// Texts with a meaning for at least one setter.
 const TEXTS: [&str; 16] = [
     "",
     "eth0",
@@ -59,7 +59,7 @@ fn flag() -> impl Strategy<Value = Value> {
     any::<bool>().prop_map(Value::from)
 }
 
-/// Returns objects with some of the keys.
+/// Generates objects with some of these keys.
 fn object(fields: Vec<(&'static str, BoxedStrategy<Value>)>) -> BoxedStrategy<Value> {
     let fields: Vec<_> =
         fields.into_iter().map(|(key, value)| (Just(key), prop::option::of(value))).collect();
@@ -74,7 +74,7 @@ fn object(fields: Vec<(&'static str, BoxedStrategy<Value>)>) -> BoxedStrategy<Va
     fields.boxed()
 }
 
-/// Returns lists of a few different items, or of many equal ones.
+/// Generates lists of a few different items, or of many equal items.
 fn list(item: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
     prop_oneof![
         4 => prop::collection::vec(item.clone(), 0..6).prop_map(Value::from),
@@ -217,7 +217,7 @@ proptest! {
     fn any_replies_have_a_bounded_summary_that_round_trips(replies in replies()) {
         let mut summary = HostSummary::default();
         for (step, reply) in &replies {
-            // A refused reply changes nothing.
+            // An invalid reply must not change the summary.
             let before = summary.clone();
             if apply(&mut summary, step, reply).is_err() {
                 prop_assert_eq!(&before, &summary);

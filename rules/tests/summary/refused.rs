@@ -1,4 +1,4 @@
-//! Replies that cannot be understood.
+//! Replies that a summary refuses.
 
 use rules::summary::HostSummary;
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::apply::apply;
 use crate::golden::summary_of;
 
 #[test]
-fn invalid_replies_are_refused_and_change_nothing() {
+fn rejects_invalid_replies_without_changes() {
     let long = "1".repeat(1000);
     for (step, reply, message) in [
         ("free-network-addresses", json!([]), "free-network-addresses: the reply has no results"),
@@ -48,7 +48,7 @@ fn invalid_replies_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn damaged_stored_results_are_refused() {
+fn rejects_damaged_stored_results() {
     let mut summary = HostSummary::default();
     assert!(summary.set_disk_speeds("").is_ok());
     assert!(summary.set_images("").is_ok());

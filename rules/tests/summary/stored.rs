@@ -1,4 +1,4 @@
-//! The stored form, and the facts that go when a host registers again or leaves its cluster.
+//! The stored form of summaries, and the removal of facts when a host registers again or leaves its cluster.
 
 use std::error::Error as _;
 
@@ -7,7 +7,7 @@ use rules::summary::{HostSummary, StoredSummary, VERSION};
 use crate::golden::summary_of;
 
 #[test]
-fn other_versions_are_not_read() {
+fn other_versions_are_not_parsed() {
     let newer = VERSION + 1;
     let text = format!(r#"{{"summary": {{"inventory": 5}}, "version": {newer}}}"#);
     assert_eq!(HostSummary::from_stored(&text).unwrap(), StoredSummary::Newer(newer));
@@ -15,7 +15,7 @@ fn other_versions_are_not_read() {
 }
 
 #[test]
-fn damaged_texts_are_errors() {
+fn rejects_damaged_texts() {
     let whole = summary_of("usual_machine.json").to_stored().unwrap();
     for end in 0..whole.len() {
         let error = HostSummary::from_stored(&whole[..end]).unwrap_err();
@@ -49,7 +49,7 @@ fn short_bits_of_unused_addresses_do_not_panic() {
 }
 
 #[test]
-fn registering_again_removes_the_facts_of_the_boot() {
+fn new_registration_removes_boot_facts() {
     let mut summary = summary_of("odd_values.json");
     let mut preparing = summary.clone();
     preparing.clear_boot_facts_except_inventory();
@@ -66,7 +66,7 @@ fn registering_again_removes_the_facts_of_the_boot() {
 }
 
 #[test]
-fn leaving_the_cluster_keeps_only_facts_about_the_machine() {
+fn leaving_the_cluster_keeps_only_hardware_facts() {
     let mut summary = summary_of("odd_values.json");
     let expected = HostSummary {
         inventory: summary.inventory.clone(),

@@ -1,4 +1,4 @@
-//! The validations of clusters, and the results that are stored and shown for a cluster.
+//! The validations of clusters, and the results of one cluster.
 
 pub mod all_hosts_are_ready_to_install;
 pub mod api_vips_defined;
@@ -97,7 +97,7 @@ registry! {
     }
 }
 
-/// Everything that was computed for a cluster at one time.
+/// The results of all checks of a cluster at one time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClusterResults {
     /// The outcomes of all cluster validations.
@@ -116,7 +116,7 @@ pub struct ClusterResults {
 }
 
 impl ClusterResults {
-    /// Returns the results in the form that is stored in the database.
+    /// Returns the form of the results for the database.
     ///
     /// # Errors
     ///
