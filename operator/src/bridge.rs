@@ -1,4 +1,5 @@
-//! From changes of the inventory to the resources that show them.
+//! Forwards changes of inventory records to the controllers: adds the resources that show a changed record to the
+//! queues.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
@@ -14,15 +15,15 @@ use crate::crds::InfraEnv;
 use crate::object::ObjectKey;
 use crate::queue::Queue;
 
-/// The InfraEnvs by the ids of their infra-envs. Clones share the index.
+/// An index of InfraEnvs by the ids of their infra-envs. Clones share the index.
 ///
-/// An id in an annotation is only a claim: any user who may create an InfraEnv can write it. So an entry is added when the
-/// inventory has confirmed that the InfraEnv owns the infra-env.
+/// The id in an annotation of an InfraEnv is only a claim: any user who may create an InfraEnv can write it. So an
+/// entry is added only after the inventory has confirmed that the InfraEnv owns the infra-env.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InfraEnvIndex(Arc<RwLock<HashMap<InfraEnvId, ObjectKey>>>);
 
 impl InfraEnvIndex {
-    /// Returns an index that forgets the InfraEnvs that a cache loses.
+    /// Returns an index that drops each InfraEnv that disappears from a cache.
     pub(crate) fn following(cache: &Cache<InfraEnv>) -> Self {
         let index = Self::default();
         let own = index.clone();
@@ -34,12 +35,12 @@ impl InfraEnvIndex {
         index
     }
 
-    /// Adds an InfraEnv that owns an infra-env.
+    /// Adds an InfraEnv whose ownership of the infra-env is confirmed.
     pub(crate) fn confirm(&self, id: InfraEnvId, key: &ObjectKey) {
         self.write().insert(id, key.clone());
     }
 
-    /// Forgets the InfraEnv of an infra-env.
+    /// Drops the InfraEnv of an infra-env.
     pub(crate) fn remove(&self, id: InfraEnvId) {
         self.write().remove(&id);
     }
@@ -49,7 +50,7 @@ impl InfraEnvIndex {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
 
-    /// Forgets all InfraEnvs, so that each is confirmed again.
+    /// Drops all InfraEnvs, so that each must be confirmed again.
     pub(crate) fn clear(&self) {
         self.write().clear();
     }
@@ -59,17 +60,17 @@ impl InfraEnvIndex {
     }
 }
 
-/// The infra-envs that have a host with the id of an Agent. Clones share the index.
+/// An index of infra-envs by Agent: an Agent's machine may have hosts in several infra-envs. Clones share the index.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostIndex(Arc<RwLock<HashMap<ObjectKey, BTreeSet<InfraEnvId>>>>);
 
 impl HostIndex {
-    /// Returns the infra-envs that may have the host of an Agent.
+    /// Returns the infra-envs that may contain the host of an Agent.
     pub(crate) fn find(&self, agent: &ObjectKey) -> BTreeSet<InfraEnvId> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(agent).cloned().unwrap_or_default()
     }
 
-    /// Forgets an Agent without a host.
+    /// Drops an Agent that has no host.
     pub(crate) fn remove(&self, agent: &ObjectKey) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).remove(agent);
     }
@@ -80,7 +81,7 @@ impl HostIndex {
     }
 }
 
-/// From hosts to the queue of Agents.
+/// Adds the Agents of changed hosts to the queue.
 #[derive(Clone, Debug)]
 pub(crate) struct HostBridge {
     pub(crate) inventory: Inventory,
@@ -90,16 +91,17 @@ pub(crate) struct HostBridge {
 }
 
 impl HostBridge {
-    /// Adds the Agent of a host of an infra-env to the queue.
+    /// Adds the Agent of one host to the queue.
     fn push(&self, infra_env: (InfraEnvId, &ObjectKey), host: HostId) {
         let (id, infra_env) = infra_env;
         let agent = ObjectKey::new(&infra_env.namespace, host.to_string());
         self.hosts.insert(&agent, id);
-        // A machine that has just started changes several times within a second.
+        // A machine that has just booted causes several changes within a second.
         self.agents.push_in_burst(agent);
     }
 
-    /// Adds the Agents of all hosts of an infra-env to the queue, and those whose hosts are missing.
+    /// Adds the Agents of all hosts of an infra-env to the queue, and the Agents of its InfraEnv whose hosts no longer
+    /// exist.
     ///
     /// # Errors
     ///
@@ -123,7 +125,7 @@ impl HostBridge {
     }
 }
 
-/// Adds the resources of changed records to the queues. Never returns while the inventory is open.
+/// Adds the resources of changed records to the queues. Does not return while the inventory is open.
 pub(crate) async fn follow(
     bridge: HostBridge,
     index: InfraEnvIndex,
@@ -133,7 +135,7 @@ pub(crate) async fn follow(
     let mut events = bridge.inventory.watch(WatchQuery::default());
     while let Some(event) = events.next().await {
         let WatchEvent::Changed(change) = event else {
-            // Each InfraEnv that is confirmed again adds the Agents of its hosts.
+            // After each InfraEnv is confirmed again, the Agents of its hosts are added to the queue.
             index.clear();
             cache.keys().into_iter().for_each(|key| queue.push(key));
             continue;

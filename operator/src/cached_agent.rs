@@ -1,4 +1,4 @@
-//! Agents as the cache holds them: without the inventory and other large texts.
+//! The form in which the cache stores Agents: without the inventory and other large texts.
 
 use kube::api::ObjectMeta;
 use serde_json::Value;
@@ -8,7 +8,8 @@ use crate::caches::{CachedObject, pruned_meta};
 use crate::crds::names::{AGENT_INVENTORY_ANNOTATION, INFRA_ENV_LABEL};
 use crate::crds::{Agent, AgentInstallCondition, AgentSpec, AgentStatus};
 
-/// Maximum length of an annotation that the cache holds as a text. Of a longer one, the digest is enough to see a change.
+/// Maximum length of an annotation that the cache stores as text. For a longer annotation, it stores only a digest,
+/// which is enough to detect a change.
 const MAX_ANNOTATION: usize = 128;
 
 /// An Agent without its large parts.
@@ -39,23 +40,24 @@ impl CachedObject for CachedAgent {
 }
 
 impl CachedAgent {
-    /// Returns `true` if the Agent shows this status. Measurements may differ.
+    /// Returns `true` if the Agent already has this status. Differences in measurements are ignored.
     pub(crate) fn shows(&self, status: &AgentStatus) -> bool {
         self.status_digest.is_some() && self.status_digest == digest(status)
     }
 
-    /// Returns `true` if the Agent has this annotation. Measurements in an inventory may differ.
+    /// Returns `true` if the Agent already has this annotation. Differences in measurements of an inventory are
+    /// ignored.
     pub(crate) fn has_annotation(&self, key: &str, text: &str) -> bool {
         let annotation = self.meta.annotations.as_ref().and_then(|annotations| annotations.get(key));
         annotation.is_some_and(|annotation| *annotation == cached_text(key, text))
     }
 
-    /// Returns the label with this key.
+    /// Returns the value of the label with this key.
     pub(crate) fn label(&self, key: &str) -> Option<&str> {
         self.meta.labels.as_ref()?.get(key).map(String::as_str)
     }
 
-    /// Returns the name of the InfraEnv.
+    /// Returns the name of the Agent's InfraEnv, from its label.
     pub(crate) fn infra_env(&self) -> Option<&str> {
         self.label(INFRA_ENV_LABEL)
     }
@@ -87,7 +89,7 @@ fn digest(status: &AgentStatus) -> Option<[u8; 32]> {
     Some(Sha256::digest(status.to_string()).into())
 }
 
-/// Removes a number that differs between the reports of an unchanged machine. It is written together with the next other
+/// Removes a number that differs between reports of an unchanged machine. It is written only together with another
 /// change.
 fn remove_measurement(inventory: &mut Value, group: &str, name: &str) {
     if let Some(group) = inventory.get_mut(group).and_then(Value::as_object_mut) {

@@ -1,7 +1,7 @@
-//! The watched objects of one kind, reduced to what controllers read.
+//! Caches of the watched objects, one for each kind. A cache stores only the parts that controllers read.
 //!
-//! A cache follows a watch. The result of an own write is put into the cache immediately, so that a controller never
-//! decides by a state older than its last write: an event of the watch with an older version is ignored.
+//! A cache follows a watch. The result of a write by this process is also put into the cache immediately, and later
+//! watch events with an older version are ignored. So a controller never acts on a state older than its own last write.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -15,15 +15,15 @@ use tokio::sync::watch;
 use crate::crds::{CustomResource, Kind};
 use crate::object::{ObjectKey, Version};
 
-/// Maximum number of remembered deletions. A deletion matters only until a response that was sent before it arrives.
+/// Maximum number of remembered deletions. A deletion is remembered until all responses sent before it have arrived.
 const MAX_DELETIONS: usize = 10_000;
 
-/// An object as a cache holds it.
+/// The form in which a cache stores an object.
 pub(crate) trait CachedObject: fmt::Debug + Send + Sync + Sized + 'static {
     /// The watched kind.
     type Kind: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static;
 
-    /// Reduces an object to what controllers read.
+    /// Converts an object into its cached form.
     fn from_object(object: Self::Kind) -> Self;
 
     /// Returns the metadata of the object.
@@ -46,12 +46,12 @@ where
     }
 }
 
-/// How a cache learned of a change.
+/// The source from which a cache received a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// The watch showed it.
+    /// An event of the watch.
     Watch,
-    /// It is the result of a write of this process, which knows the new state already.
+    /// The response to a write by this process. The controller already has the new state.
     OwnWrite,
 }
 
@@ -60,11 +60,11 @@ pub(crate) enum Origin {
 pub(crate) struct CacheChange<O> {
     /// The key of the object.
     pub(crate) key: ObjectKey,
-    /// How the cache learned of it.
+    /// The source of the change.
     pub(crate) origin: Origin,
-    /// The object before the change. `None`: it is new.
+    /// The object before the change. `None` if it is new.
     pub(crate) before: Option<Arc<O>>,
-    /// The object after the change. `None`: it was deleted.
+    /// The object after the change. `None` if it was deleted.
     pub(crate) after: Option<Arc<O>>,
 }
 
@@ -73,7 +73,7 @@ impl<O> CacheChange<O> {
         Self { key, origin: Origin::Watch, before: Some(before), after: None }
     }
 
-    /// Returns the old and the new state of the object, as far as they exist.
+    /// Returns the old and the new state of the object, if they exist.
     pub(crate) fn states(&self) -> impl Iterator<Item = &O> {
         self.before.iter().chain(&self.after).map(Arc::as_ref)
     }
@@ -81,12 +81,12 @@ impl<O> CacheChange<O> {
 
 type ChangeHandler<O> = Box<dyn Fn(&CacheChange<O>) + Send + Sync>;
 
-/// The cached objects of one kind. Clones share them.
+/// A cache of the objects of one kind. Clones share the objects.
 pub(crate) struct Cache<O: CachedObject>(Arc<CacheParts<O>>);
 
 struct CacheParts<O> {
     objects: RwLock<Objects<O>>,
-    /// The number of watches that have not shown all their objects yet.
+    /// Number of watches whose initial list is not complete yet.
     unsynced: watch::Sender<usize>,
     on_change: RwLock<Vec<ChangeHandler<O>>>,
 }
@@ -109,7 +109,7 @@ impl<O: CachedObject> fmt::Debug for Cache<O> {
 }
 
 impl<O: CachedObject> Cache<O> {
-    /// Returns an empty cache that `watches` watches fill.
+    /// Returns an empty cache, to be filled by `watches` watches.
     #[must_use]
     pub(crate) fn new(watches: usize) -> Self {
         Self(Arc::new(CacheParts {
@@ -119,18 +119,18 @@ impl<O: CachedObject> Cache<O> {
         }))
     }
 
-    /// Adds a function that is called after each change, also of an own write.
+    /// Registers a function to call after each change, including changes by this process.
     pub(crate) fn on_change(&self, handler: impl Fn(&CacheChange<O>) + Send + Sync + 'static) {
         self.0.on_change.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(handler));
     }
 
-    /// Returns an object.
+    /// Returns the object with this key.
     #[must_use]
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<Arc<O>> {
         self.read(|objects| objects.by_key.get(key).cloned())
     }
 
-    /// Returns the objects of a namespace, in the order of their names.
+    /// Returns the objects of a namespace, sorted by name.
     #[must_use]
     pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<(ObjectKey, Arc<O>)> {
         let first = ObjectKey::new(namespace, "");
@@ -146,7 +146,7 @@ impl<O: CachedObject> Cache<O> {
         self.read(|objects| objects.by_key.keys().cloned().collect())
     }
 
-    /// Returns the keys of the objects that fulfil a condition.
+    /// Returns the keys of the objects for which `condition` is true.
     pub(crate) fn keys_of(&self, condition: impl Fn(&O) -> bool) -> Vec<ObjectKey> {
         self.read(|objects| {
             let selected = objects.by_key.iter().filter(|(_, object)| condition(object));
@@ -160,18 +160,18 @@ impl<O: CachedObject> Cache<O> {
         self.read(|objects| objects.by_key.len())
     }
 
-    /// Waits until all watches have shown their objects.
+    /// Waits until the initial lists of all watches are complete.
     pub(crate) async fn synced(&self) {
-        // The sender exists as long as `self`.
+        // The sender cannot be dropped before `self`, so `wait_for` does not fail.
         let _ = self.0.unsynced.subscribe().wait_for(|unsynced| *unsynced == 0).await;
     }
 
-    /// Returns `true` if all watches have shown their objects.
+    /// Returns `true` if the initial lists of all watches are complete.
     pub(crate) fn is_synced(&self) -> bool {
         *self.0.unsynced.borrow() == 0
     }
 
-    /// Puts an object into the cache, unless the cache has a newer version or knows of its deletion.
+    /// Stores an object, unless the cache has a newer version or has recorded a newer deletion.
     pub(crate) fn apply(&self, object: O::Kind, origin: Origin) {
         let Some(key) = ObjectKey::from_meta(object.meta()) else { return };
         let version = Version::from_meta(object.meta());
@@ -190,7 +190,7 @@ impl<O: CachedObject> Cache<O> {
         self.report(change);
     }
 
-    /// Removes an object from the cache, unless the cache has a newer version.
+    /// Removes an object, unless the cache has a newer version.
     pub(crate) fn remove(&self, key: &ObjectKey, version: Version) {
         let change = self.write(|objects| {
             let is_newer = |cached: &Arc<O>| !Version::from_meta(cached.meta()).is_at_most(&version);
@@ -207,7 +207,8 @@ impl<O: CachedObject> Cache<O> {
         self.report(change);
     }
 
-    /// Removes the objects that a complete list of one namespace, or of all, does not have.
+    /// Removes the objects that are missing from a complete list. `namespace` is the listed namespace, or `None` for
+    /// all.
     pub(crate) fn retain(&self, namespace: Option<&str>, listed: &HashSet<ObjectKey>) {
         let is_missing = |key: &&ObjectKey| {
             namespace.is_none_or(|namespace| key.namespace == namespace) && !listed.contains(*key)
@@ -220,7 +221,7 @@ impl<O: CachedObject> Cache<O> {
         }
     }
 
-    /// Notes that one more watch has shown all its objects.
+    /// Records that the initial list of one more watch is complete.
     pub(crate) fn confirm_synced(&self) {
         self.0.unsynced.send_modify(|unsynced| *unsynced = unsynced.saturating_sub(1));
     }
@@ -241,7 +242,7 @@ impl<O: CachedObject> Cache<O> {
     }
 }
 
-/// Metadata without the parts that no controller reads and that may be large.
+/// Removes large metadata that no controller reads.
 pub(crate) fn pruned_meta(mut meta: ObjectMeta) -> ObjectMeta {
     meta.managed_fields = None;
     if let Some(annotations) = &mut meta.annotations {
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_whose_names_begin_alike_are_separate() {
+    fn namespaces_with_a_common_name_prefix_are_separate() {
         let cache = Cache::<Named>::new(1);
         for namespace in ["ns", "ns-2", "n"] {
             let mut other = object("a", 1);

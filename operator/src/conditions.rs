@@ -1,29 +1,27 @@
-//! How conditions change.
+//! Changes of conditions in a status.
 
 use chrono::{DateTime, Utc};
 
 use crate::crds::AgentInstallCondition;
 
-/// The new value of a condition.
+/// The value of a condition, without its type and times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConditionValue {
     /// `True`, `False` or `Unknown`.
     pub(crate) status: &'static str,
-    /// Cause of the status as one word.
+    /// The cause of the status, as one word in CamelCase.
     pub(crate) reason: &'static str,
-    /// Cause of the status for people.
+    /// The cause of the status, as a message for users.
     pub(crate) message: String,
 }
 
 impl ConditionValue {
-    /// Returns the value with this status, reason and message.
     pub(crate) fn new(status: &'static str, reason: &'static str, message: impl Into<String>) -> Self {
         Self { status, reason, message: message.into() }
     }
 }
 
-/// Replaces the condition with this type, or adds it at the end. The time of the last transition follows the status
-/// alone.
+/// Replaces the condition of this type, or appends it. The transition time changes only if the status changes.
 pub(crate) fn set(
     conditions: &mut Vec<AgentInstallCondition>,
     type_: &str,
@@ -57,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn transition_time_follows_the_status_alone() {
+    fn transition_time_changes_only_with_the_status() {
         let begin = DateTime::<Utc>::UNIX_EPOCH;
         let later = begin + TimeDelta::seconds(5);
         let mut conditions = Vec::new();

@@ -1,4 +1,4 @@
-//! Errors of requests to the Kubernetes API and of reconciliations.
+//! Errors of Kubernetes API requests and of reconciliations, and the time of the next attempt after each error.
 
 use std::time::Duration;
 
@@ -7,29 +7,30 @@ use inventory::ErrorKind;
 use crate::networks::{ConfigFault, SelectionError};
 use crate::queue::Next;
 
-/// Delay after a conflict or a deletion. The watch usually shows the other change earlier, and adds the object again.
+/// Delay after a conflict or a deletion. Usually the watch reports the other change earlier, and the object is queued
+/// again.
 const AFTER_CONFLICT: Duration = Duration::from_secs(1);
 
 /// An error of a request to the Kubernetes API.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum RequestError {
-    /// This replica is not the leader, so it does not write.
+    /// This replica is not the leader, so it must not write.
     #[error("this replica is not the leader")]
     NotLeader,
-    /// The object has changed since the controller saw it, or exists already.
+    /// The object has changed since the controller read it, or it already exists.
     #[error("the object has changed")]
     Conflict,
     /// The object does not exist.
     #[error("the object does not exist")]
     Gone,
-    /// The API server has too many requests.
+    /// The API server is overloaded. It requests a retry after this duration.
     #[error("the Kubernetes API allows no request for {0:?}")]
     Busy(Duration),
-    /// The API server sent no response in time.
+    /// The API server did not respond in time.
     #[error("the Kubernetes API did not respond within {seconds} s")]
     TimedOut {
-        /// The time.
+        /// The time limit, in seconds.
         seconds: u64,
     },
     /// The request failed.
@@ -51,11 +52,12 @@ impl RequestError {
         }
     }
 
-    /// Returns when to try again.
+    /// Returns the time of the next attempt.
     pub(crate) fn next(&self) -> Next {
         match self {
-            // A leader that regains its lease in time continues with the same queue. Otherwise the next leader reconciles
-            // everything. The cache does not announce the deletion of objects that it does not hold.
+            // A leader that regains its lease in time continues with the same queue; otherwise the next leader
+            // reconciles all objects. The cache reports no event for the deletion of an object that it does not
+            // contain.
             Self::NotLeader | Self::Gone | Self::Conflict => Next::After(AFTER_CONFLICT),
             Self::Busy(delay) => Next::After(*delay),
             Self::TimedOut { .. } | Self::Failed(_) => Next::BackOff,
@@ -80,25 +82,25 @@ impl From<kube::Error> for RequestError {
     }
 }
 
-/// An error of a reconciliation.
+/// The error of a failed reconciliation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum ReconcileError {
-    /// The object or an object that it refers to must be changed.
+    /// A user must change the object, or an object that it refers to.
     #[error("{0}")]
     Input(String),
-    /// NMStateConfigs that the resource selects must be changed.
+    /// A user must change NMStateConfigs that the resource selects.
     #[error("{message}")]
     Networks {
-        /// The cause.
+        /// The summary, for the condition of the resource.
         message: String,
-        /// The faults by config.
+        /// The faults, each with the name of its config.
         faults: Vec<ConfigFault>,
     },
-    /// An object that the resource refers to cannot be used. A change of it, or its creation, can help.
+    /// A referenced object is missing or unusable. Creating or changing it can help.
     #[error("{0}")]
     Reference(String),
-    /// The inventory failed. A retry can succeed.
+    /// The inventory failed. A retry may succeed.
     #[error("{0}")]
     Backend(String),
     /// A request to the Kubernetes API failed.
@@ -107,7 +109,7 @@ pub(crate) enum ReconcileError {
 }
 
 impl ReconcileError {
-    /// Returns when to try again.
+    /// Returns the time of the next attempt.
     pub(crate) fn next(&self) -> Next {
         match self {
             Self::Input(_) | Self::Networks { .. } | Self::Reference(_) => Next::Wait,

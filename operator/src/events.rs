@@ -1,7 +1,7 @@
-//! Events on objects, which `kubectl describe` shows.
+//! Kubernetes events on objects, as shown by `kubectl describe`.
 //!
-//! An event has a name that follows from its content. The API server refuses a second one with the same content as long
-//! as it has the first, whichever replica sends it.
+//! The name of an event is derived from its content. So while the API server stores an event, it refuses another one
+//! with the same content, even from another replica.
 
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -12,40 +12,41 @@ use sha2::{Digest as _, Sha256};
 
 use crate::writer::{NamespacedKind, Writer};
 
-/// The reporting controller of our events.
+/// The name of the reporting controller.
 const REPORTER: &str = "kindling";
-/// Maximum length of the text of an event, in bytes. The API server refuses a longer one.
+/// Maximum length of an event's message, in bytes. The API server refuses longer messages.
 const MAX_NOTE: usize = 1024;
-/// Maximum length of the name of the reporting replica, in bytes.
+/// Maximum length of the reporting replica's name, in bytes.
 const MAX_INSTANCE: usize = 128;
-/// Maximum length of an object's name in the name of an event. The name of an event has at most 253 bytes.
+/// Maximum length of the object name within the name of an event. The name of an event is limited to 253 bytes.
 const MAX_OBJECT_NAME: usize = 200;
 
-/// Writes events on objects. An event that cannot be written is logged and lost: events are additional to conditions.
+/// Creates events on objects. An event that cannot be written is only logged, because conditions report the same
+/// faults.
 #[derive(Clone, Debug)]
 pub(crate) struct EventRecorder {
     writer: Writer,
     instance: String,
 }
 
-/// The content of a warning.
+/// The content of a warning event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Warning {
     /// The failed action as one word.
     pub(crate) action: &'static str,
-    /// Cause of the event as one word.
+    /// The cause of the warning, as one word.
     pub(crate) reason: &'static str,
-    /// Cause of the event for people.
+    /// The cause of the warning, as a message for users.
     pub(crate) note: String,
 }
 
 impl EventRecorder {
-    /// Returns a recorder for the replica with this name.
+    /// Returns a recorder for the replica named `instance`.
     pub(crate) fn new(writer: Writer, instance: &str) -> Self {
         Self { writer, instance: cut(instance, MAX_INSTANCE).to_owned() }
     }
 
-    /// Writes a warning on an object, unless the API server still has the same warning.
+    /// Creates a warning on an object, unless the API server still stores the same warning.
     pub(crate) async fn warn<K: NamespacedKind>(&self, object: &K, warning: Warning) {
         let event = self.event(object, warning);
         if let Err(error) = self.writer.create_if_absent(&event).await {
@@ -80,11 +81,11 @@ impl EventRecorder {
     }
 }
 
-/// Returns the name of an event, which begins with the name of its object.
+/// Returns the name of an event. It begins with the name of the object.
 fn event_name([uid, name]: [&str; 2], (reason, note): (&str, &str)) -> String {
     let digest = Sha256::digest([uid, reason, note].join("\0"));
     let hex: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    // A label of a DNS name ends with a letter or digit.
+    // Each label of a DNS name must end with a letter or digit.
     let name = cut(name, MAX_OBJECT_NAME).trim_end_matches(['.', '-']);
     format!("{name}.{hex}")
 }
@@ -97,7 +98,7 @@ fn shortened(note: String) -> String {
     format!("{}{ELLIPSIS}", cut(&note, MAX_NOTE - ELLIPSIS.len()))
 }
 
-/// Returns the begin of a text, at most `max` bytes.
+/// Truncates a text to `max` bytes.
 fn cut(text: &str, max: usize) -> &str {
     text.get(..text.floor_char_boundary(max)).unwrap_or(text)
 }
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn name_follows_from_the_content() {
+    fn name_depends_only_on_the_content() {
         let name = event_name(["uid", "a"], ("Reason", "note"));
         assert_eq!(name, event_name(["uid", "a"], ("Reason", "note")));
         for other in [
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn long_note_is_cut_between_characters() {
+    fn long_note_is_truncated_between_characters() {
         let note = shortened("ä".repeat(MAX_NOTE));
         assert!(note.len() <= MAX_NOTE && note.len() > MAX_NOTE - 8 && note.ends_with("ä ..."), "{note}");
         assert_eq!(shortened("short".to_owned()), "short");

@@ -1,13 +1,13 @@
-//! Label values that are made from text such as a product name.
+//! Conversion of text, such as a product name, to a Kubernetes label value.
 
-/// Maximum length of a label value, which Kubernetes sets.
+/// Maximum length of a label value in Kubernetes.
 pub const MAX_LABEL_VALUE: usize = 63;
 
-/// Returns `text` as a legal label value, or `None` if that is not possible.
+/// Converts `text` to a legal label value. Returns `None` if that is not possible.
 ///
-/// Characters that a label value must not contain are removed (`Red Hat` becomes `RedHat`). A value that is too long is
-/// cut, and cut further until it ends with a letter or digit. A value that then starts or ends with another character
-/// is not repaired: the caller leaves the label unchanged.
+/// Illegal characters are removed (`Red Hat` becomes `RedHat`). A value that is too long is truncated, so that it ends
+/// with a letter or digit. If the result still starts or ends with another character, the function returns `None`, and
+/// the caller leaves the label unchanged.
 pub fn label_value(text: &str) -> Option<String> {
     let mut value: String = text.chars().filter(|&c| is_label_character(c)).collect();
     if value.len() > MAX_LABEL_VALUE {
@@ -18,17 +18,17 @@ pub fn label_value(text: &str) -> Option<String> {
     is_label_value(&value).then_some(value)
 }
 
-/// Returns `true` if `value` is a legal label value. The empty value is legal.
+/// Returns `true` if `value` is a legal label value. The empty text is legal.
 pub fn is_label_value(value: &str) -> bool {
     value.is_empty() || is_label_name(value)
 }
 
-/// Returns `true` if `name` is legal as the part of a label key that follows the prefix.
+/// Returns `true` if `name` is legal as the part of a label key after the prefix.
 pub fn is_label_name(name: &str) -> bool {
     name.len() <= MAX_LABEL_VALUE && has_label_shape(name)
 }
 
-/// Returns `true` if `text` is not empty and has the characters of a label, whatever its length.
+/// Returns `true` if `text` is not empty and contains only legal characters of a label, at any length.
 pub fn has_label_shape(text: &str) -> bool {
     text.chars().all(is_label_character)
         && text.starts_with(|c: char| c.is_ascii_alphanumeric())
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn long_value_is_cut_to_a_legal_value() {
+    fn long_value_is_truncated_to_a_legal_value() {
         assert_eq!(label_value(&"a".repeat(64)), Some("a".repeat(63)));
         assert_eq!(label_value(&format!("{}--b", "a".repeat(61))), Some("a".repeat(61)));
         assert_eq!(label_value(&format!("{}.", "a".repeat(62))), None, "63 characters are not cut");

@@ -1,7 +1,8 @@
-//! Whether this replica writes to the Kubernetes API.
+//! Leader election: decides which replica may write to the Kubernetes API.
 //!
-//! The leader holds two leases: the lease of the inventory's database, and the `Lease` object that the upstream service
-//! also uses, so that both never act on the same objects. A replica stops writing before its leases can expire.
+//! The leader holds two leases: the lease in the inventory's database, and the `Lease` object that the upstream service
+//! also uses, so that Kindling and the upstream service never act on the same objects. A replica stops writing before
+//! its leases can expire.
 
 use std::error::Error;
 use std::fmt;
@@ -18,18 +19,18 @@ use tokio::time::Instant;
 
 use crate::errors::RequestError;
 
-/// The name of the lease, which the upstream service also uses.
+/// Name of the `Lease` object, which the upstream service also uses.
 pub const LEASE: &str = "77190dcb.agent-install.openshift.io";
-/// How long the lease outlives a leader that was killed.
+/// Time after which the lease of a killed leader expires.
 const LEASE_DURATION: Duration = Duration::from_secs(15);
-/// How long after the begin of its last renewal a leader writes.
+/// Maximum time for which a leader may write, from the start of its last renewal.
 const MAX_WRITING: Duration = Duration::from_secs(10);
-/// How often the leader renews the lease, and others look at it.
+/// Interval at which the leader renews the lease, and other replicas read it.
 const INTERVAL: Duration = Duration::from_secs(3);
-/// Maximum time of one request.
+/// Maximum duration of one request.
 const MAX_TIME: Duration = Duration::from_secs(3);
 
-/// Shows whether this replica may write. Clones show the same.
+/// The leadership of this replica, which decides whether it may write. Clones share the state.
 #[derive(Clone, Debug)]
 pub struct Leadership(watch::Receiver<Option<Instant>>);
 
@@ -63,13 +64,13 @@ impl Leadership {
     }
 }
 
-/// The election of the leader by the `Lease` object.
+/// The election of the leader, by means of the `Lease` object.
 pub(crate) struct Election {
     api: Api<Lease>,
     namespace: String,
     identity: String,
     until: watch::Sender<Option<Instant>>,
-    /// The lease as it was last seen, and since when it is unchanged.
+    /// The last seen content of the lease, and the time since which it is unchanged.
     seen: Option<(LeaseSpec, Instant)>,
 }
 
@@ -80,7 +81,7 @@ impl fmt::Debug for Election {
 }
 
 impl Election {
-    /// Returns the election in a namespace. `identity` is the name of this replica.
+    /// Creates the election for a namespace. `identity` is the name of this replica.
     pub(crate) fn new(client: Client, namespace: &str, identity: String) -> Self {
         Self {
             api: Api::namespaced(client, namespace),
@@ -95,8 +96,8 @@ impl Election {
         Leadership(self.until.subscribe())
     }
 
-    /// Takes and renews the lease while this replica is the leader of the inventory, until `ended` is set or its sender is
-    /// dropped. Then gives up the lease.
+    /// Acquires and renews the lease while this replica is the leader of the inventory. Ends when `ended` is set or its
+    /// sender is dropped, and then releases the lease.
     pub(crate) async fn run(mut self, mut inventory: InventoryLeadership, mut ended: watch::Receiver<bool>) {
         let mut is_failing = false;
         loop {
@@ -107,7 +108,7 @@ impl Election {
                     _ = ended.wait_for(|is_ended| *is_ended) => break,
                 }
             }
-            // Requests that get no response must not delay the end of the writes.
+            // The replica must stop writing in time, even if the API server does not respond.
             let result = tokio::select! {
                 result = self.hold() => result,
                 () = inventory.lost() => continue,
@@ -131,7 +132,7 @@ impl Election {
         self.release().await;
     }
 
-    /// Takes or renews the lease if no other replica holds it.
+    /// Acquires or renews the lease, unless another replica holds it.
     async fn hold(&mut self) -> Result<(), RequestError> {
         let begin = Instant::now();
         let lease = self.request(self.api.get_opt(LEASE)).await?;
@@ -145,7 +146,7 @@ impl Election {
         let holder = spec.holder_identity.as_deref().unwrap_or_default();
         let is_free = holder.is_empty();
         let is_own = holder == self.identity;
-        if self.seen.as_ref().is_none_or(|(seen, _)| *seen != spec) {
+        if self.seen.as_ref().is_none_or(|(last_spec, _)| *last_spec != spec) {
             self.seen = Some((spec.clone(), begin));
         }
         let seconds = spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
@@ -164,9 +165,9 @@ impl Election {
                 self.confirm(begin);
                 Ok(())
             }
-            // An own lease stays valid until it expires, also if any client has changed the object.
+            // The replica's own lease stays valid until it expires, even if another client has changed the object.
             Err(RequestError::Conflict) if is_own => Ok(()),
-            // Another replica was first.
+            // Another replica has acquired the lease.
             Err(RequestError::Conflict) => {
                 self.until.send_replace(None);
                 Ok(())
@@ -175,7 +176,7 @@ impl Election {
         }
     }
 
-    /// Gives up the lease if this replica holds it, so that another replica takes over immediately.
+    /// Releases the lease if this replica holds it, so that another replica can take over immediately.
     pub(crate) async fn release(&mut self) {
         if self.until.send_replace(None).is_none() {
             return;
@@ -190,7 +191,7 @@ impl Election {
             "spec": {"holderIdentity": "", "leaseDurationSeconds": 1},
         });
         let api = self.api.clone();
-        // If it fails, the lease expires.
+        // If this request fails, the lease expires later.
         let _ = self.request(api.patch(LEASE, &PatchParams::default(), &Patch::Merge(&patch))).await;
     }
 

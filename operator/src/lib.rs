@@ -1,18 +1,19 @@
-//! Controllers that drive the inventory from custom resources of the Assisted Installer.
+//! Kubernetes controllers that manage the inventory through the custom resources of the Assisted Installer.
 //!
-//! [`Operator::run`] watches the resources and reconciles them with the inventory, in the process of the inventory: a change of a
-//! resource is a function call. All replicas watch; the leader alone writes.
+//! [`Operator::run`] watches the resources and reconciles them with the inventory. It runs in the same process as the
+//! inventory, so it applies changes by function calls. All replicas watch, but only the leader writes.
 //!
-//! The modules, from the bottom to the top:
+//! The modules, from low-level to high-level:
 //!
-//! * `crds` has our kinds. `object`, `selector` and `merge_patch` have rules of the Kubernetes API.
-//! * `caches`, `watches` and `paced_client` hold the watched objects, `queue` the objects to reconcile, and `writer` sends
-//!   all writes. `leader` decides which replica writes. `events` makes events on objects.
-//! * `classification` has the rules of AgentClassifications.
+//! * `crds` contains the custom resource types. `object`, `selector` and `merge_patch` implement rules of the
+//!   Kubernetes API.
+//! * `caches`, `watches` and `paced_client` cache the watched objects. `queue` contains the objects to reconcile, and
+//!   `writer` sends all writes. `leader` decides which replica writes. `events` creates Kubernetes events.
+//! * `classification` implements AgentClassifications.
 //! * `projection` and `networks` are pure: they convert records and resources.
 //! * `mapping` and `bridge` find the resources that depend on a changed object or record.
-//! * `controllers` has one controller per kind.
-//! * `webhooks` deny objects with faults when they are applied.
+//! * `controllers` contains one controller for each kind.
+//! * `webhooks` are admission webhooks, which deny invalid objects.
 
 pub mod classification;
 pub mod crds;

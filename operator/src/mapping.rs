@@ -1,4 +1,4 @@
-//! Which resources depend on a changed object: by its old and its new state.
+//! Finds the resources that depend on a changed object, in its old and its new state.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::queue::Queue;
 use crate::references::Reference;
 use crate::selector;
 
-/// The caches of the objects that decide about InfraEnvs.
+/// The caches of all objects on which InfraEnvs depend.
 #[derive(Clone, Debug)]
 pub(crate) struct InfraEnvCaches {
     pub(crate) infra_envs: Cache<InfraEnv>,
@@ -22,7 +22,7 @@ pub(crate) struct InfraEnvCaches {
 }
 
 impl InfraEnvCaches {
-    /// Adds InfraEnvs to a queue when they change, or when an object changes that they select or refer to.
+    /// Adds an InfraEnv to the queue when it changes, or when an object that it selects or refers to changes.
     pub(crate) fn fill(&self, queue: &Queue<ObjectKey>) {
         let own = queue.clone();
         self.infra_envs.on_change(move |change| {
@@ -32,7 +32,7 @@ impl InfraEnvCaches {
         });
         let (own, caches) = (queue.clone(), self.infra_envs.clone());
         self.networks.on_change(move |change| {
-            // Many configs may be applied together.
+            // Users often apply many configs together.
             selecting(&caches, change).into_iter().for_each(|key| own.push_in_burst(key));
         });
         let (own, caches) = (queue.clone(), self.infra_envs.clone());
@@ -54,8 +54,8 @@ impl InfraEnvCaches {
     }
 }
 
-/// Returns the InfraEnvs that select a changed config, before or after the change. An invalid selector selects it: the
-/// InfraEnv reports the error.
+/// Returns the InfraEnvs that select a config before or after its change. An InfraEnv with an invalid selector is
+/// included, so that it reports the error.
 fn selecting(infra_envs: &Cache<InfraEnv>, change: &CacheChange<NMStateConfig>) -> BTreeSet<ObjectKey> {
     let selects = |infra_env: &InfraEnv, config: &NMStateConfig| {
         let selector = &infra_env.spec.nm_state_config_label_selector;
@@ -68,7 +68,7 @@ fn selecting(infra_envs: &Cache<InfraEnv>, change: &CacheChange<NMStateConfig>) 
     selecting.map(|(key, _)| key).collect()
 }
 
-/// Adds Agents to a queue when they change, or when their InfraEnv begins to approve its Agents.
+/// Adds an Agent to the queue when it changes, or when its InfraEnv begins to approve its Agents.
 pub(crate) fn fill_agents(
     queue: &Queue<ObjectKey>,
     agents: &Cache<CachedAgent>,
@@ -94,7 +94,8 @@ pub(crate) fn fill_agents(
     });
 }
 
-/// Adds AgentClassifications and the Agents of their namespace to the queues when one of them changes.
+/// Adds a changed AgentClassification and the Agents of its namespace to the queues. When the labels of an Agent
+/// change, adds the classifications of its namespace.
 pub(crate) fn fill_classifications(
     (queue, agent_queue): (&Queue<ObjectKey>, &Queue<ObjectKey>),
     classifications: &Cache<AgentClassification>,

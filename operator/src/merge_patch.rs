@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// Returns the merge patch that turns one value into another. Returns `None` if they are equal.
+/// Returns the merge patch that turns `before` into `after`, or `None` if they are equal.
 #[must_use]
 pub(crate) fn difference(before: &Value, after: &Value) -> Option<Value> {
     if before == after {
@@ -22,8 +22,8 @@ pub(crate) fn difference(before: &Value, after: &Value) -> Option<Value> {
     Some(Value::Object(patch))
 }
 
-/// Returns the merge patch that turns any object with some of these members into `after`: members that `after` does not
-/// have are removed.
+/// Returns a merge patch that turns any object with some of these members into `after`. Members missing from `after`
+/// are removed.
 #[must_use]
 pub(crate) fn replacement(members: &Value, after: Value) -> Value {
     let Value::Object(members) = members else { return after };
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patch_has_only_differences_and_removals() {
+    fn patch_contains_only_differences_and_removals() {
         let before = json!({"a": 1, "b": {"c": 1, "d": [1]}, "e": "x"});
         let after = json!({"a": 1, "b": {"c": 2, "d": [1]}, "f": {}});
         let expected = json!({"b": {"c": 2}, "e": null, "f": {}});

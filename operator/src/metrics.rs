@@ -1,4 +1,4 @@
-//! What the controllers did, for metrics.
+//! The work of the controllers, for metrics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use inventory::store::DurationHistogram;
 use crate::object::ObjectKey;
 use crate::queue::{Next, Queue};
 
-/// The queue and the counts of one controller. Clones share them.
+/// The queue depth and the counts of one controller. Clones share the counts.
 #[derive(Clone, Debug)]
 pub struct ControllerMetrics {
     name: &'static str,
@@ -28,13 +28,13 @@ impl ControllerMetrics {
         Self { name, queue, counts: Arc::default() }
     }
 
-    /// Returns the name of the controller.
+    /// Returns the name of the controller, which labels its metrics.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Returns the number of objects that are due or being reconciled.
+    /// Returns the number of objects that are due or are being reconciled.
     #[must_use]
     pub fn queue_depth(&self) -> usize {
         self.queue.depth()
@@ -46,7 +46,7 @@ impl ControllerMetrics {
         self.queue.failing()
     }
 
-    /// Counts a reconciliation.
+    /// Counts a finished reconciliation.
     pub(crate) fn add(&self, duration: Duration, next: Next) {
         if next == Next::BackOff {
             self.counts.failures.fetch_add(1, Ordering::Relaxed);

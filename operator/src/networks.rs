@@ -1,4 +1,4 @@
-//! The static networks that NMStateConfigs define for an InfraEnv.
+//! The static networks of an InfraEnv, from the NMStateConfigs that it selects.
 
 use std::collections::BTreeMap;
 
@@ -9,42 +9,35 @@ use crate::crds::{NMStateConfigSpec, Selector};
 use crate::selector;
 use crate::webhooks::rules::FieldFault;
 
-/// An NMStateConfig of the namespace.
+/// The parts of an NMStateConfig that the selection reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NamedConfig<'a> {
-    /// Its name.
     pub(crate) name: &'a str,
-    /// Its labels.
     pub(crate) labels: Option<&'a BTreeMap<String, String>>,
-    /// Its spec.
     pub(crate) spec: &'a NMStateConfigSpec,
 }
 
-/// The networks of an InfraEnv, and the names of the NMStateConfigs that they come from, in the same order.
+/// The static networks of an InfraEnv, and the names of their NMStateConfigs in the same order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SelectedNetworks {
-    /// The networks.
     pub(crate) hosts: Vec<HostStaticNetwork>,
-    /// The names of the configs.
     pub(crate) names: Vec<String>,
 }
 
-/// A fault of an NMStateConfig.
+/// A fault in a field of an NMStateConfig.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfigFault {
-    /// The name of the config.
+    /// Name of the NMStateConfig.
     pub(crate) config: String,
-    /// Its fault.
     pub(crate) fault: FieldFault,
 }
 
-/// Why the networks of configs cannot be used together.
+/// The reason why the networks of an InfraEnv are invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct SelectionError {
-    /// The cause.
     pub(crate) message: String,
-    /// The faults of configs. Empty: the selector is invalid.
+    /// The faults of the configs. Empty if the selector is invalid.
     pub(crate) faults: Vec<ConfigFault>,
 }
 
@@ -54,19 +47,19 @@ impl From<String> for SelectionError {
     }
 }
 
-/// An interface with a MAC address.
+/// The interface that has a certain MAC address.
 #[derive(Clone, Copy, Debug)]
 struct AddressOwner<'a> {
     config: &'a str,
     interface: usize,
 }
 
-/// Returns the networks of the selected configs.
+/// Returns the static networks of the selected configs.
 ///
 /// # Errors
 ///
-/// Returns an error if the selector is invalid, or if two configs have the same MAC address: on a host with that
-/// address, the files of one would overwrite the files of the other.
+/// Returns an error if the selector is invalid, or if two configs have the same MAC address. On a host with this
+/// address, the files of one config would overwrite the files of the other.
 pub(crate) fn select<'a>(
     selector: &Selector,
     configs: impl Iterator<Item = NamedConfig<'a>>,
@@ -105,11 +98,11 @@ fn shared_address([first, second]: [AddressOwner<'_>; 2], address: &str) -> Sele
     SelectionError { message, faults: vec![fault(first, second), fault(second, first)] }
 }
 
-/// Returns the network of one config.
+/// Converts one config into the static network of a host.
 ///
 /// # Errors
 ///
-/// Returns an error if the config cannot be written as YAML.
+/// Returns an error if the config cannot be serialized as YAML.
 pub(crate) fn network(spec: &NMStateConfigSpec) -> Result<HostStaticNetwork, String> {
     let interfaces = spec.interfaces.iter().map(|interface| MacInterface {
         logical_nic_name: interface.name.clone(),
@@ -120,7 +113,7 @@ pub(crate) fn network(spec: &NMStateConfigSpec) -> Result<HostStaticNetwork, Str
     Ok(HostStaticNetwork { mac_interface_map: interfaces.collect(), network_yaml })
 }
 
-/// Sorts the keys at each level, so that the text does not depend on how the object was written.
+/// Sorts the keys at each level, so that the text does not depend on the order of keys in the object.
 fn sorted(object: &Map<String, Value>) -> Value {
     let members: BTreeMap<_, _> = object.iter().map(|(key, value)| (key, sorted_value(value))).collect();
     Value::Object(members.into_iter().map(|(key, value)| (key.clone(), value)).collect())

@@ -1,25 +1,21 @@
-//! Identity and version of an object.
+//! The identity and the version of a Kubernetes object.
 
 use std::fmt;
 
 use kube::api::ObjectMeta;
 
-/// The namespace and name of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ObjectKey {
-    /// The namespace.
     pub(crate) namespace: String,
-    /// The name.
     pub(crate) name: String,
 }
 
 impl ObjectKey {
-    /// Returns the key with this namespace and name.
     pub(crate) fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
 
-    /// Returns the key of an object with this metadata. A stored object always has a namespace and a name.
+    /// Returns the key from the metadata of a stored object. `None` if the namespace or name is missing.
     #[must_use]
     pub(crate) fn from_meta(meta: &ObjectMeta) -> Option<Self> {
         Some(Self::new(meta.namespace.as_deref()?, meta.name.as_deref()?))
@@ -32,25 +28,24 @@ impl fmt::Display for ObjectKey {
     }
 }
 
-/// A `resourceVersion`. Versions of one kind are ordered: the API server counts them.
+/// A `resourceVersion`. The API server assigns increasing numbers to the versions of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Version(String);
 
 impl Version {
-    /// Returns the version of an object with this metadata. A stored object always has one.
+    /// Returns the version from the metadata of a stored object.
     #[must_use]
     pub(crate) fn from_meta(meta: &ObjectMeta) -> Self {
         Self(meta.resource_version.clone().unwrap_or_default())
     }
 
-    /// Returns the text of the version.
     #[must_use]
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns `true` if this version is older than the other, or the same. Versions that are not numbers cannot be
-    /// compared, so they never are.
+    /// Returns `true` if this version is older than `other` or equal to it. Returns `false` if a version is not a
+    /// number.
     #[must_use]
     pub(crate) fn is_at_most(&self, other: &Self) -> bool {
         match (self.0.parse::<u128>(), other.0.parse::<u128>()) {

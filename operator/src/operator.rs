@@ -1,4 +1,4 @@
-//! The operator: all watches, queues and controllers of this process.
+//! The operator: the watches, queues and controllers of this process.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,12 +32,13 @@ use crate::watches;
 use crate::webhooks::{WebhookSettings, Webhooks};
 use crate::writer::{NamespacedKind, Writer};
 
-/// Number of objects of a kind that are reconciled at the same time.
+/// Maximum number of objects of one kind to reconcile at the same time.
 const WORKERS: usize = 8;
-/// Maximum duration of a watch: the end of a connection is not noticed if the network loses its packets.
+/// Maximum duration of a watch. A new watch is needed because a broken connection goes unnoticed if the network drops
+/// its packets.
 const MAX_WATCH_SECONDS: u32 = 90;
 
-/// The operator of this process.
+/// The operator of this process. It runs until [`Operator::run`] ends.
 pub struct Operator {
     client: Client,
     inventory: Inventory,
@@ -54,7 +55,6 @@ pub struct Operator {
     webhooks: Option<Webhooks>,
 }
 
-/// The queues of the controllers.
 #[derive(Clone, Debug, Default)]
 struct Queues {
     infra_envs: Queue<ObjectKey>,
@@ -62,18 +62,18 @@ struct Queues {
     classifications: Queue<ObjectKey>,
 }
 
-/// What the operator did, for metrics. Clones share the counts.
+/// The work of the operator, for metrics. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct OperatorMetrics {
-    /// The requests to the Kubernetes API, without watches and leases.
+    /// Counts of requests to the Kubernetes API, without watches and lease requests.
     pub requests: RequestCounts,
-    /// The queues and counts of the controllers.
+    /// Queue depths and counts of the controllers.
     pub controllers: Vec<ControllerMetrics>,
     is_synced: Arc<AtomicBool>,
 }
 
 impl OperatorMetrics {
-    /// Returns `true` if the watches have shown all their objects, so that the controllers run if this replica is the
+    /// Returns `true` if the initial lists of all watches are complete. The controllers then run if this replica is the
     /// leader.
     #[must_use]
     pub fn is_synced(&self) -> bool {
@@ -88,7 +88,7 @@ impl fmt::Debug for Operator {
 }
 
 impl Operator {
-    /// Returns an operator that does nothing yet.
+    /// Creates an operator. It does nothing before [`Operator::run`] is called.
     #[must_use]
     pub fn new(client: Client, inventory: Inventory, settings: Settings) -> Self {
         let election = Election::new(client.clone(), &settings.lease_namespace, settings.identity.clone());
@@ -134,7 +134,7 @@ impl Operator {
         }
     }
 
-    /// Adds the admission webhooks.
+    /// Enables the admission webhooks.
     #[must_use]
     pub fn with_webhooks(self, webhooks: WebhookSettings) -> Self {
         let (client, inventory) = (self.client.clone(), self.inventory.clone());
@@ -142,21 +142,21 @@ impl Operator {
         Self { webhooks: Some(webhooks), ..self }
     }
 
-    /// Returns the leadership of this replica, which decides whether it writes.
+    /// Returns the leadership of this replica, which decides whether the replica may write.
     #[must_use]
     pub fn leadership(&self) -> Leadership {
         self.leadership.clone()
     }
 
-    /// Returns the metrics.
+    /// Returns the metrics, which are updated while the operator runs.
     #[must_use]
     pub fn metrics(&self) -> OperatorMetrics {
         self.metrics.clone()
     }
 
-    /// Watches and reconciles until `shutdown` completes, then gives up the lease.
+    /// Watches and reconciles until `shutdown` completes, and then releases the lease.
     ///
-    /// If the future is dropped, everything ends as if the process were killed: the lease expires later.
+    /// If the future is dropped, the operator stops as if the process was killed: the lease expires later.
     pub async fn run(mut self, shutdown: impl Future<Output = ()>) {
         let Some(election) = self.election.take() else { return };
         let mut tasks = JoinSet::new();
@@ -172,12 +172,12 @@ impl Operator {
             () = shutdown => {}
         }
         drop(tasks);
-        // Nothing writes any more.
+        // From here on, nothing writes to the Kubernetes API.
         end.send_replace(true);
         electing.join_all().await;
     }
 
-    /// Starts the watches and the functions that fill the queues.
+    /// Starts the watches, and registers the functions that fill the queues.
     fn watch_all(&self, tasks: &mut JoinSet<()>) {
         let caches = &self.caches;
         caches.fill(&self.queues.infra_envs);
@@ -210,7 +210,7 @@ impl Operator {
         }
     }
 
-    /// Reconciles while this replica is the leader. Never returns.
+    /// Runs the controllers while this replica is the leader. Never returns.
     async fn lead(&self) {
         let caches = &self.caches;
         let mut leadership = self.leadership.clone();
@@ -225,7 +225,7 @@ impl Operator {
         self.metrics.is_synced.store(true, Ordering::Relaxed);
         loop {
             leadership.gained().await;
-            // Another leader may have left anything unfinished.
+            // The previous leader may have left unfinished work.
             self.index.clear();
             self.queues.infra_envs.clear();
             self.queues.agents.clear();
@@ -241,7 +241,7 @@ impl Operator {
         }
     }
 
-    /// Runs the controllers. Never returns.
+    /// Runs all controllers. Never returns.
     async fn reconcile(&self) {
         let writer = Writer::new(
             self.client.clone(),

@@ -1,4 +1,4 @@
-//! A client for one watch that does not begin watches in quick succession.
+//! A client that limits how often a watch restarts.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,11 +9,11 @@ use kube::client::Body;
 use tokio::time::{Instant, sleep_until};
 use tower::service_fn;
 
-/// Minimum time between the begins of two watches.
+/// Minimum time between the starts of two watches.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Returns a client that delays a watch if the previous one has just begun. A watch that ends without an error is begun
-/// again immediately, which would be a loop without a pause if a proxy ended all watches.
+/// Returns a client that delays a watch if the previous one started recently. A watch that ends without an error
+/// restarts immediately. Without the delay, a proxy that ends all watches would cause a busy loop.
 pub(crate) fn paced(client: Client) -> Client {
     let namespace = client.default_namespace().to_owned();
     let earliest = Arc::new(Mutex::new(Instant::now()));

@@ -1,7 +1,7 @@
-//! A queue of the objects that a controller must reconcile.
+//! The queue of objects that a controller must reconcile.
 //!
-//! An object is in the queue at most once, and is never reconciled twice at the same time. A failure delays the next
-//! attempt, longer each time.
+//! An object is in the queue at most once, and no two workers reconcile it at the same time. After a failure, the
+//! object is delayed; the delay grows with each failure.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::Hash;
@@ -13,25 +13,25 @@ use tokio::time::Instant;
 
 /// Delay after the first failure.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(500);
-/// Maximum delay after failures.
+/// Maximum delay after repeated failures.
 const MAX_BACK_OFF: Duration = Duration::from_secs(60);
-/// How long a burst of changes must pause before its objects are reconciled.
+/// Duration without changes that ends a burst. The objects of the burst are then reconciled.
 const BURST_PAUSE: Duration = Duration::from_millis(300);
-/// Maximum delay of an object by a burst that does not pause.
+/// Maximum delay of an object during a burst without pauses.
 const MAX_BURST: Duration = Duration::from_secs(3);
 
-/// What follows an attempt to reconcile an object.
+/// The next step for an object after an attempt to reconcile it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Wait for a change.
+    /// Wait for the next change of the object.
     Wait,
-    /// Try again after this time.
+    /// Try again after this duration.
     After(Duration),
-    /// The attempt failed: try again after a delay that grows with each failure.
+    /// The attempt failed. Try again after a delay that grows with each failure.
     BackOff,
 }
 
-/// A queue. Clones share it.
+/// A queue of objects. Clones share the queue.
 #[derive(Debug)]
 pub(crate) struct Queue<K>(Arc<QueueParts<K>>);
 
@@ -43,8 +43,7 @@ struct QueueParts<K> {
 
 #[derive(Debug)]
 struct State<K> {
-    /// The waiting objects by the time at which they are due. The number keeps the order of objects that are due at
-    /// the same time.
+    /// The waiting objects, sorted by due time. The number keeps the order of objects with the same due time.
     due: BTreeSet<(Instant, u64, K)>,
     waiting: HashMap<K, Waiting>,
     running: HashSet<K>,
@@ -56,7 +55,7 @@ struct State<K> {
 struct Waiting {
     due: Instant,
     sequence: u64,
-    /// The latest time to which further changes of a burst move `due`, if the object waits for the end of one.
+    /// The latest time to which a burst can postpone `due`. `None` if the object is not part of a burst.
     end_of_burst: Option<Instant>,
 }
 
@@ -73,7 +72,6 @@ impl<K: Clone + Ord + Hash> Default for Queue<K> {
 }
 
 impl<K: Clone + Ord + Hash> Queue<K> {
-    /// Returns an empty queue.
     #[must_use]
     pub(crate) fn new() -> Self {
         let state = State {
@@ -86,12 +84,12 @@ impl<K: Clone + Ord + Hash> Queue<K> {
         Self(Arc::new(QueueParts { state: Mutex::new(state), changed: Notify::new() }))
     }
 
-    /// Adds an object whose reconciliation begins immediately, also if a failure delayed it.
+    /// Adds an object that is due immediately, even if a failure has delayed it.
     pub(crate) fn push(&self, key: K) {
         self.push_after(key, Duration::ZERO);
     }
 
-    /// Adds an object that is due after a time, unless it is due earlier.
+    /// Adds an object that is due after `delay`, unless it is already due earlier.
     pub(crate) fn push_after(&self, key: K, delay: Duration) {
         let due = Instant::now() + delay;
         let mut state = self.state();
@@ -104,7 +102,7 @@ impl<K: Clone + Ord + Hash> Queue<K> {
         self.0.changed.notify_one();
     }
 
-    /// Adds an object that changes in a burst: it is due when the burst pauses, or after a maximum time.
+    /// Adds an object that changes in a burst. It is due when the burst pauses, or after the maximum delay.
     pub(crate) fn push_in_burst(&self, key: K) {
         let now = Instant::now();
         let mut state = self.state();
@@ -119,14 +117,14 @@ impl<K: Clone + Ord + Hash> Queue<K> {
         self.0.changed.notify_one();
     }
 
-    /// Waits for an object that is due. The caller must call [`finish`](Self::finish) when it has reconciled the object.
+    /// Waits for a due object. The caller must call [`finish`](Self::finish) after it has reconciled the object.
     pub(crate) async fn next(&self) -> K {
         loop {
             let changed = self.0.changed.notified();
             let next_due = {
                 let mut state = self.state();
                 if let Some(key) = state.take_due(Instant::now()) {
-                    // Another worker may wait for the next one.
+                    // Another worker may be waiting for the next object.
                     self.0.changed.notify_one();
                     return key;
                 }
@@ -141,7 +139,7 @@ impl<K: Clone + Ord + Hash> Queue<K> {
         }
     }
 
-    /// Notes the end of an attempt.
+    /// Records the end of an attempt, and queues the object again if necessary.
     pub(crate) fn finish(&self, key: K, next: Next) {
         let mut state = self.state();
         state.running.remove(&key);
@@ -164,13 +162,13 @@ impl<K: Clone + Ord + Hash> Queue<K> {
         self.0.changed.notify_one();
     }
 
-    /// Notes that an attempt was aborted, so that the object can be reconciled again. Nothing adds it to the queue.
+    /// Records that an attempt was aborted. The object is not queued again, but can be reconciled later.
     pub(crate) fn abandon(&self, key: &K) {
         self.state().running.remove(key);
         self.0.changed.notify_one();
     }
 
-    /// Removes all waiting objects. Attempts that run continue.
+    /// Removes all waiting objects. Running attempts continue.
     pub(crate) fn clear(&self) {
         let mut state = self.state();
         state.due.clear();
@@ -178,7 +176,7 @@ impl<K: Clone + Ord + Hash> Queue<K> {
         state.failures.clear();
     }
 
-    /// Returns the number of objects that are due or being reconciled.
+    /// Returns the number of objects that are due or are being reconciled.
     #[must_use]
     pub(crate) fn depth(&self) -> usize {
         let (state, now) = (self.state(), Instant::now());
@@ -210,7 +208,7 @@ impl<K: Clone + Ord + Hash> State<K> {
         }
     }
 
-    /// Returns an object that is due and not being reconciled.
+    /// Removes and returns the first due object that is not being reconciled.
     fn take_due(&mut self, now: Instant) -> Option<K> {
         let is_free = |(due, _, key): &&(Instant, u64, K)| *due <= now && !self.running.contains(key);
         let key = self.due.iter().take_while(|(due, ..)| *due <= now).find(is_free)?.2.clone();
@@ -219,7 +217,7 @@ impl<K: Clone + Ord + Hash> State<K> {
         Some(key)
     }
 
-    /// Returns the time at which an object that is not being reconciled is due.
+    /// Returns the next due time of an object that is not being reconciled.
     fn next_due(&self) -> Option<Instant> {
         self.due.iter().find(|(_, _, key)| !self.running.contains(key)).map(|(due, ..)| *due)
     }
@@ -250,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn object_that_changes_while_it_is_reconciled_runs_once_more_afterwards() {
+    async fn object_changed_during_reconciliation_is_reconciled_again() {
         let queue = Queue::new();
         queue.push("a");
         assert_eq!(next_now(&queue), Some("a"));
@@ -264,7 +262,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn failures_delay_an_object_longer_each_time() {
+    async fn delay_grows_with_each_failure() {
         let queue = Queue::new();
         queue.push("a");
         let mut delays = Vec::new();
@@ -275,7 +273,7 @@ mod tests {
             queue.finish(key, Next::BackOff);
         }
         let expected = [0, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000];
-        // The timer of the runtime has a resolution of a millisecond.
+        // The timer of the runtime has a resolution of one millisecond.
         assert!(
             delays.iter().zip(expected).all(|(delay, expected)| delay.abs_diff(expected) <= 1),
             "{delays:?}"
@@ -301,7 +299,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn burst_without_a_pause_delays_an_object_by_a_maximum_time() {
+    async fn burst_without_a_pause_has_a_maximum_delay() {
         let queue = Queue::new();
         let begin = Instant::now();
         while next_now(&queue).is_none() {
@@ -322,7 +320,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn burst_begins_before_a_delayed_attempt() {
+    async fn burst_brings_a_delayed_attempt_forward() {
         let queue = Queue::new();
         queue.push_after("a", MAX_BACK_OFF);
         queue.push_in_burst("a");
@@ -332,7 +330,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn object_whose_attempt_was_aborted_is_reconciled_again() {
+    async fn object_with_aborted_attempt_is_reconciled_again() {
         let queue = Queue::new();
         queue.push("a");
         assert_eq!(next_now(&queue), Some("a"));

@@ -1,4 +1,4 @@
-//! The id of the record of a resource.
+//! The id of the inventory record that belongs to a resource.
 
 use inventory::id::InfraEnvId;
 use kube::api::ObjectMeta;
@@ -6,7 +6,7 @@ use kube::api::ObjectMeta;
 use crate::crds::names::RECORD_ID_ANNOTATION;
 use crate::errors::ReconcileError;
 
-/// Returns the id of the infra-env of an InfraEnv: the annotation, or the uid of a resource that has none yet. The
+/// Returns the id of an InfraEnv's infra-env: the annotation, or the uid if the resource has no annotation yet. The
 /// annotation survives a restore of the hub, which changes uids.
 ///
 /// # Errors

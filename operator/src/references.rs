@@ -1,8 +1,8 @@
 //! Secrets and ConfigMaps that resources refer to.
 //!
-//! Their metadata is watched, as far as they have the label for it. Their data is read when it is needed and never
-//! cached. A controller remembers the version that it has applied, and does not read the data again until the watch
-//! shows another version.
+//! The metadata of labelled Secrets and ConfigMaps is watched. Their data is read on demand and never cached. A
+//! controller remembers the version that it has applied. It reads the data again only if the watch shows another
+//! version.
 
 use std::collections::BTreeMap;
 
@@ -18,13 +18,13 @@ use crate::errors::{ReconcileError, RequestError};
 use crate::object::{ObjectKey, Version};
 use crate::writer::{NamespacedKind, Writer, with_version};
 
-/// The key of a pull secret in a Secret.
+/// The key of the pull secret in a Secret.
 const PULL_SECRET: &str = ".dockerconfigjson";
-/// The keys of mirrors of registries in a ConfigMap.
+/// The key of the mirror configuration in a ConfigMap.
 const REGISTRIES: &str = "registries.conf";
 const REGISTRIES_AUTHORITY: &str = "ca-bundle.crt";
 
-/// The metadata of a watched Secret or ConfigMap.
+/// The metadata of a watched Secret or ConfigMap, without its data.
 #[derive(Debug)]
 pub(crate) struct Reference<K> {
     meta: ObjectMeta,
@@ -46,36 +46,32 @@ where
     }
 }
 
-/// The version of an object that a controller has applied.
+/// The object and version that a controller has applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AppliedReference {
-    /// The object.
     pub(crate) key: ObjectKey,
-    /// Its version.
     pub(crate) version: Version,
 }
 
 impl AppliedReference {
-    /// Returns `true` if the watch shows that the object still has this version.
+    /// Returns `true` if `key` is this object, and the watch shows no newer version of it.
     pub(crate) fn is_current<K>(&self, cache: &Cache<Reference<K>>, key: &ObjectKey) -> bool
     where
         K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + Send + Sync + 'static,
     {
-        let shown = cache.get(key).map(|object| Version::from_meta(object.meta()));
-        self.key == *key && shown.is_some_and(|shown| shown.is_at_most(&self.version))
+        let cached = cache.get(key).map(|object| Version::from_meta(object.meta()));
+        self.key == *key && cached.is_some_and(|cached| cached.is_at_most(&self.version))
     }
 }
 
-/// A pull secret, and the version of its Secret.
+/// A pull secret, and the version of the Secret that contains it.
 #[derive(Debug)]
 pub(crate) struct PullSecret {
-    /// The text.
     pub(crate) text: inventory::Secret,
-    /// The Secret.
     pub(crate) applied: AppliedReference,
 }
 
-/// Reads a pull secret, and labels its Secret so that its changes are watched and it is part of the hub's backup.
+/// Reads a pull secret. Labels its Secret, so that changes are watched and the Secret is part of the hub's backup.
 ///
 /// # Errors
 ///
@@ -99,18 +95,17 @@ pub(crate) async fn pull_secret(writer: &Writer, key: &ObjectKey) -> Result<Pull
     Ok(PullSecret { text: inventory::Secret::new(text), applied })
 }
 
-/// Mirrors of container registries, and the version of their ConfigMap.
+/// The mirrors of container registries, and the version of the ConfigMap that contains them.
 #[derive(Debug)]
 pub(crate) struct MirrorConfig {
-    /// The text of `registries.conf`. Empty: no mirrors.
+    /// The content of `registries.conf`. Empty without mirrors.
     pub(crate) registries: String,
-    /// The authorities that signed the certificates of the mirrors, in PEM.
+    /// CA certificates of the mirrors, in PEM.
     pub(crate) certificates: Option<String>,
-    /// The ConfigMap.
     pub(crate) applied: AppliedReference,
 }
 
-/// Reads mirrors of container registries, and labels their ConfigMap as [`pull_secret`] labels a Secret.
+/// Reads the mirrors of container registries. Labels their ConfigMap, as [`pull_secret`] labels a Secret.
 ///
 /// # Errors
 ///
@@ -133,7 +128,7 @@ pub(crate) async fn mirror_config(writer: &Writer, key: &ObjectKey) -> Result<Mi
     Ok(MirrorConfig { registries, certificates, applied })
 }
 
-/// Adds the missing labels to an object. Returns its version afterwards.
+/// Adds the missing labels to an object. Returns the resulting version.
 async fn labelled<K>(writer: &Writer, object: &K) -> Result<Version, RequestError>
 where
     K: NamespacedKind,

@@ -1,4 +1,4 @@
-//! The rate and the counts of requests to the Kubernetes API.
+//! Counts and rate limit of requests to the Kubernetes API.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::errors::RequestError;
 
-/// What a request does.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
     /// Reads an object.
@@ -34,10 +34,10 @@ impl Verb {
     }
 }
 
-/// The kind, the verb and the outcome of requests.
+/// Kind, verb and outcome of a request.
 type RequestKey = (String, Verb, &'static str);
 
-/// The number of requests by kind, verb and outcome. Clones share the counts.
+/// Numbers of requests, by kind, verb and outcome. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct RequestCounts(Arc<Mutex<BTreeMap<RequestKey, u64>>>);
 
@@ -60,15 +60,15 @@ impl RequestCounts {
     }
 }
 
-/// Limits the rate of requests. A second without requests allows a burst of as many as the rate.
+/// A rate limit for requests. After a second without requests, a burst of one second's requests is allowed.
 #[derive(Debug)]
 pub(crate) struct RateLimit {
     interval: Duration,
-    /// The time at which all earlier requests have been paid for.
+    /// The time at which the next request may start, according to the rate.
     paid_at: Mutex<Instant>,
 }
 
-/// How much of the rate may be used ahead.
+/// Maximum unused time for which later requests may catch up, in a burst.
 const BURST: Duration = Duration::from_secs(1);
 
 impl RateLimit {
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn rate_limit_allows_a_burst_and_then_the_rate() {
+    async fn burst_is_followed_by_the_rate() {
         tokio::time::advance(BURST * 2).await;
         let (limit, begin) = (RateLimit::new(50), Instant::now());
         tokio::time::advance(BURST * 2).await;

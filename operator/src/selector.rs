@@ -1,14 +1,14 @@
-//! Label selectors.
+//! Evaluation of label selectors.
 
 use std::collections::BTreeMap;
 
 use crate::crds::{Selector, SelectorRequirement};
 
-/// Returns `true` if the labels fulfil all requirements. An empty selector selects nothing.
+/// Returns `true` if the labels match all requirements of the selector. An empty selector matches nothing.
 ///
 /// # Errors
 ///
-/// Returns an error if the selector has an unknown operator, or an operator without the values that it needs.
+/// Returns an error if the selector has an unknown operator, or lacks the values that an operator needs.
 pub(crate) fn matches(
     selector: &Selector,
     labels: Option<&BTreeMap<String, String>>,

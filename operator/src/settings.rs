@@ -1,10 +1,10 @@
 //! Settings of the operator.
 
-/// Settings of the operator.
+/// Settings that decide which objects the operator reconciles, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The namespaces whose resources are reconciled. Empty: all.
+    /// The namespaces whose resources are reconciled. Empty means all namespaces.
     pub namespaces: Vec<String>,
     /// The namespace of the lease that decides which replica writes.
     pub lease_namespace: String,

@@ -1,4 +1,4 @@
-//! The members that a status may have, from the definition of its kind.
+//! The members that the status of a kind may have, from its CRD schema.
 
 use std::sync::LazyLock;
 
@@ -11,11 +11,12 @@ use crate::errors::ReconcileError;
 static AGENT: LazyLock<Result<Value, String>> =
     LazyLock::new(|| members_of_agent().map_err(|it| it.to_string()));
 
-/// Returns the members of the status of an Agent: objects with their members, and null for all others.
+/// Returns the members that the status of an Agent may have, as JSON. Objects contain their members; all other values
+/// are null.
 ///
 /// # Errors
 ///
-/// Returns an error if the definition cannot be generated, which no input can cause.
+/// Returns an error if the definition cannot be generated. No input can cause this.
 pub(crate) fn agent_status_members() -> Result<&'static Value, ReconcileError> {
     AGENT.as_ref().map_err(|error| ReconcileError::Backend(error.clone()))
 }

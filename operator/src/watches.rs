@@ -1,4 +1,4 @@
-//! Watches that keep the caches current.
+//! Watches that keep the caches up to date.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -11,7 +11,7 @@ use kube::{Api, Resource};
 use crate::caches::{Cache, CachedObject, Origin};
 use crate::object::{ObjectKey, Version};
 
-/// Follows the objects of one kind, in one namespace or in all. Never returns: after an error, it tries again.
+/// Watches the objects of one kind, in one namespace or in all. Never returns: it retries after errors.
 pub(crate) async fn follow<O: CachedObject>(
     cache: Cache<O>,
     api: Api<O::Kind>,
@@ -34,7 +34,7 @@ pub(crate) async fn follow<O: CachedObject>(
                     cache.confirm_synced();
                 }
             }
-            // An outage is logged once.
+            // Log an outage only once.
             Err(error) if !is_failing => {
                 is_failing = true;
                 tracing::warn!(%kind, error = &error as &dyn Error, "watch of the Kubernetes API failed, will retry");

@@ -1,7 +1,7 @@
-//! All writes to the Kubernetes API.
+//! Sends all writes to the Kubernetes API.
 //!
-//! A write requires that this replica is the leader and that the object is unchanged since the controller saw it. Its
-//! result is put into the cache. All requests share a rate limit.
+//! A write requires that this replica is the leader, and that the object is unchanged since the controller read it. The
+//! result is put into the cache. All requests share one rate limit.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::requests::{RateLimit, RequestCounts, Verb};
 /// Maximum time of one request.
 const MAX_TIME: Duration = Duration::from_secs(10);
 
-/// The part of an object that a patch changes.
+/// The part of an object to patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Metadata or spec.
+    /// The metadata and the spec.
     Object,
     /// The status subresource.
     Status,
@@ -47,7 +47,7 @@ impl fmt::Debug for Writer {
 }
 
 impl Writer {
-    /// Returns a writer for the time in which this replica is the leader.
+    /// Creates a writer for the current term of leadership.
     #[must_use]
     pub(crate) fn new(
         client: Client,
@@ -75,7 +75,7 @@ impl Writer {
         }
     }
 
-    /// Changes an object by a merge patch, if it still has the version that the caller saw. Returns the new state.
+    /// Applies a merge patch to an object if it still has the version that the caller read. Returns the new state.
     ///
     /// # Errors
     ///
@@ -83,17 +83,17 @@ impl Writer {
     pub(crate) async fn patch<O>(
         &self,
         cache: &Cache<O>,
-        seen: &O,
+        cached: &O,
         (part, patch): (Part, Value),
     ) -> Result<O::Kind, RequestError>
     where
         O: CachedObject<Kind: NamespacedKind>,
     {
-        let meta = seen.meta();
+        let meta = cached.meta();
         let key = ObjectKey::from_meta(meta).ok_or(RequestError::Gone)?;
         let patch = with_version(patch, &Version::from_meta(meta));
         let object = match self.patch_part::<O::Kind>(&key, (part, patch)).await {
-            // A response to an earlier write may have arrived after the watch showed the deletion.
+            // The response to an earlier write may have arrived after the watch reported the deletion.
             Err(RequestError::Gone) => {
                 cache.remove(&key, Version::from_meta(meta));
                 return Err(RequestError::Gone);
@@ -104,7 +104,7 @@ impl Writer {
             }
             result => result?,
         };
-        // With its last finalizer, a deleted object disappears.
+        // A deleted object disappears with its last finalizer.
         let is_gone = object.meta().deletion_timestamp.is_some()
             && object.meta().finalizers.as_ref().is_none_or(Vec::is_empty);
         if is_gone {
@@ -115,8 +115,8 @@ impl Writer {
         Ok(object)
     }
 
-    /// Changes the metadata of an object that no cache holds by a merge patch, and returns the metadata. The patch
-    /// contains the version that the caller read.
+    /// Applies a merge patch to the metadata of an uncached object, and returns the new metadata. The patch contains
+    /// the version that the caller read.
     ///
     /// # Errors
     ///
@@ -148,7 +148,7 @@ impl Writer {
         }
     }
 
-    /// Creates an object, and returns it.
+    /// Creates an object, and returns it as the API server stored it.
     ///
     /// # Errors
     ///
@@ -168,7 +168,7 @@ impl Writer {
         Ok(created)
     }
 
-    /// Creates an object that no cache holds, if no object has its name.
+    /// Creates an uncached object, unless an object with its name exists.
     ///
     /// # Errors
     ///
@@ -184,7 +184,7 @@ impl Writer {
         }
     }
 
-    /// Puts the current state of an object into the cache after a conflict: the watch may not work at the moment.
+    /// Puts the current state of an object into the cache after a conflict, because the watch may be interrupted.
     async fn refresh<O>(&self, cache: &Cache<O>, key: &ObjectKey)
     where
         O: CachedObject<Kind: NamespacedKind>,
@@ -198,7 +198,7 @@ impl Writer {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Sends a request when the rate limit allows it.
+    /// Waits for the rate limit, and then sends a request.
     ///
     /// # Errors
     ///
@@ -209,7 +209,7 @@ impl Writer {
         request: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, RequestError> {
         self.rate.acquire().await;
-        // After the wait, which may be long.
+        // Checked after the wait, because the wait may be long.
         if verb != Verb::Get && !self.leadership.is_valid() {
             return Err(RequestError::NotLeader);
         }
@@ -222,7 +222,7 @@ impl Writer {
     }
 }
 
-/// A kind whose objects are in namespaces.
+/// A namespaced kind.
 pub(crate) trait NamespacedKind:
     Resource<DynamicType = (), Scope = NamespaceResourceScope>
     + Clone
@@ -241,7 +241,7 @@ impl<K> NamespacedKind for K where
 {
 }
 
-/// Returns a merge patch that applies only to this version of the object.
+/// Adds the version to a merge patch, so that it applies only to this version of the object.
 pub(crate) fn with_version(mut patch: Value, version: &Version) -> Value {
     if let Some(patch) = patch.as_object_mut() {
         let metadata = patch.entry("metadata").or_insert_with(|| json!({}));

@@ -1,10 +1,10 @@
-//! Rules for AgentClassifications that users create or change.
+//! Admission checks for AgentClassifications that users create or change.
 
 use super::jq::JqQuery;
 use super::{Classification, LABEL_PREFIX, QUERY_ERROR};
 use crate::label_value::{MAX_LABEL_VALUE, has_label_shape};
 
-/// Refusal of a change of the label.
+/// The message that refuses a change of the label.
 pub const LABEL_MODIFIED: &str = "Label modified: the specified label may not be modified after creation";
 
 const RESERVED: &str = "label must not start with QUERYERROR as this is reserved";
@@ -17,11 +17,11 @@ const VALUE_SHAPE: &str = "a valid label must be an empty string or consist of a
     and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
     validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// Checks a new classification.
+/// Checks a new AgentClassification.
 ///
 /// # Errors
 ///
-/// Returns the message of the refusal: all violations, in brackets if there are several.
+/// Returns the refusal message. It lists all violations, in brackets if there are several.
 pub fn creation(classification: &Classification) -> Result<(), String> {
     let mut violations = label_violations(classification);
     if classification.label_value.starts_with(QUERY_ERROR) {
@@ -37,11 +37,11 @@ pub fn creation(classification: &Classification) -> Result<(), String> {
     }
 }
 
-/// Checks a change of a classification. The query may change and is not checked again.
+/// Checks a change of an AgentClassification. The query may change, and is not checked again.
 ///
 /// # Errors
 ///
-/// Returns the message of the refusal.
+/// Returns the refusal message.
 pub fn update(old: &Classification, new: &Classification) -> Result<(), &'static str> {
     if old.label_key == new.label_key && old.label_value == new.label_value {
         Ok(())
@@ -50,7 +50,7 @@ pub fn update(old: &Classification, new: &Classification) -> Result<(), &'static
     }
 }
 
-/// Returns the violations in the form of Kubernetes: `spec: Invalid value: "x": must be ...`.
+/// Returns the violations in the format of Kubernetes: `spec: Invalid value: "x": must be ...`.
 fn label_violations(classification: &Classification) -> Vec<String> {
     let (name, value) = (&classification.label_key, &classification.label_value);
     let mut violations = Vec::new();

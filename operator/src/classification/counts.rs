@@ -1,13 +1,13 @@
-//! Status of an AgentClassification, from the labels of the Agents of its namespace.
+//! The status of an AgentClassification, computed from the labels of the Agents in its namespace.
 
 use std::collections::BTreeMap;
 
 use super::{Classification, QUERY_ERROR};
 
-/// Type of the condition.
+/// Type of the condition that reports failed queries.
 pub const QUERY_ERRORS: &str = "QueryErrors";
 
-/// Numbers of Agents by the value of the label of a classification.
+/// The numbers of Agents, by the value of the label that a classification sets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// `status.matchedCount`: Agents with the label value of the classification.
@@ -16,19 +16,19 @@ pub struct Counts {
     pub errors: usize,
 }
 
-/// The fields of the condition `QueryErrors` that depend on the Agents.
+/// The parts of the condition `QueryErrors` that depend on the Agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryErrorsCondition {
     /// `True` or `False`.
     pub status: &'static str,
     /// `HasQueryErrors` or `NoQueryErrors`.
     pub reason: &'static str,
-    /// Text for people.
+    /// Message for users.
     pub message: String,
 }
 
 impl Counts {
-    /// Counts the Agents with these labels.
+    /// Counts the Agents by their labels.
     pub fn new<'a>(
         classification: &Classification,
         agents: impl IntoIterator<Item = &'a BTreeMap<String, String>>,
@@ -63,10 +63,10 @@ impl Counts {
     }
 }
 
-/// Returns `true` if no Agent has a label that a deleted classification has set, so that its finalizer may go.
+/// Returns `true` if the finalizer of a deleted classification may be removed, because no Agent has its label any more.
 ///
-/// Both values count, the match and the query error. A value that another classification with the same key also sets
-/// does not count: the label remains after the deletion.
+/// Labels count with both values: for a match and for a query error. A label value that another classification also
+/// sets does not count, because that label stays after the deletion.
 pub fn may_drop_finalizer<'a>(
     classification: &Classification,
     others: &[Classification],

@@ -1,15 +1,15 @@
-//! Labels of one Agent.
+//! The labels that AgentClassifications set on one Agent.
 //!
-//! # Several classifications with one key
+//! # Several classifications with the same key
 //!
-//! In the Assisted Installer such classifications overwrite the labels of each other without end. Here they are asked
-//! in the order of their names: the first one that matches sets the label. If none matches, the first one whose query
-//! fails sets it. If there is neither, the label is removed if one of them has set it.
+//! In the Assisted Installer, such classifications overwrite each other's labels forever. Here, they are evaluated in
+//! the order of their names, and the first one that matches sets the label. If none matches, the first one with a
+//! failed query sets it. Otherwise the label is removed if one of these classifications has set it.
 //!
 //! # Agents without an inventory
 //!
-//! A query is not evaluated before the first inventory, since nothing is known about the machine; the label remains
-//! unchanged. A query that cannot be parsed is an error for each Agent.
+//! Queries are not evaluated before the first inventory, because the hardware is unknown. The label then stays
+//! unchanged. A query that cannot be parsed is an error for every Agent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,26 +19,26 @@ use super::jq::QueryOutcome;
 use super::{Classification, Queries};
 use crate::label_value::is_label_name;
 
-/// Changes of labels by key: a value to set, or `None` for a label to remove. They are a merge patch of the labels.
+/// Changes of labels by key: the value to set, or `None` to remove the label. Serialized, they form a merge patch.
 pub type LabelChanges = BTreeMap<String, Option<String>>;
 
-/// Members of an inventory that exist in each custom resource, even if empty.
+/// Members that the input of a query always contains, even if the inventory omits them because they are empty.
 const OBJECTS: [&str; 4] = ["boot", "cpu", "memory", "systemVendor"];
 
-/// Result of a classification for one Agent.
+/// The result of one classification for one Agent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Match,
     NoMatch,
     Error,
-    /// The Agent has no inventory yet.
+    /// The Agent has no inventory yet, so the query was not evaluated.
     Unknown,
 }
 
-/// Returns the changes that bring the labels of an Agent in line with the classifications of its namespace.
+/// Returns the label changes that make an Agent consistent with the classifications of its namespace.
 ///
-/// `inventory` is `status.inventory` of the Agent. A classification whose label is illegal is ignored, since the API
-/// server would refuse the other labels together with it.
+/// `inventory` is `status.inventory` of the Agent. A classification with an illegal label is ignored, because the API
+/// server would refuse the whole patch.
 pub fn changes(
     current: &BTreeMap<String, String>,
     classifications: &[Classification],
@@ -64,7 +64,7 @@ pub fn changes(
     changes
 }
 
-/// Returns the change of one label, or `None` if it remains unchanged.
+/// Returns the change of one label, or `None` if the label stays unchanged.
 fn change(
     present: Option<&str>,
     rivals: &[&Classification],
@@ -117,7 +117,7 @@ fn verdict(classification: &Classification, inventory: Option<&Value>, queries: 
     }
 }
 
-/// Returns the inventory with its nested objects, so that `.boot | has("pxeInterface")` works for each Agent.
+/// Adds the missing nested objects, so that queries such as `.boot | has("pxeInterface")` work for each Agent.
 fn with_objects(inventory: &Value) -> Value {
     let mut inventory = inventory.clone();
     if let Some(members) = inventory.as_object_mut() {

@@ -1,11 +1,12 @@
-//! Classification of Agents: labels that follow from queries over the inventory.
+//! AgentClassifications: labels on Agents that result from queries on their inventories.
 //!
-//! An AgentClassification has a query in the jq language. An Agent for whose inventory the query yields true gets the
-//! label `agentclassification.agent-install.openshift.io/<labelKey>=<labelValue>`. If the query fails, the value is
-//! `QUERYERROR-<labelValue>`. Everything here is pure: controllers read and write the objects.
+//! An AgentClassification contains a query in the jq language. If the query returns true for the inventory of an Agent,
+//! the Agent gets the label `agentclassification.agent-install.openshift.io/<labelKey>=<labelValue>`. If the query
+//! fails, the label value is `QUERYERROR-<labelValue>`. The functions of this module are pure. Controllers read and
+//! write the objects.
 //!
-//! The input of a query is `status.inventory` of the Agent as it is in the custom resource, where zero values are
-//! omitted: `.systemVendor.virtual` of a physical machine is null, not false.
+//! The input of a query is `status.inventory` of the Agent as in the custom resource, which omits zero values. For
+//! example, `.systemVendor.virtual` of a physical machine is null, not false.
 
 pub mod check;
 pub mod counts;
@@ -20,10 +21,10 @@ use crate::label_value::label_value;
 /// Prefix of the keys of labels that classifications set.
 pub const LABEL_PREFIX: &str = "agentclassification.agent-install.openshift.io/";
 
-/// Start of the value of a label whose query failed.
+/// Prefix of the label value for a failed query.
 pub const QUERY_ERROR: &str = "QUERYERROR";
 
-/// The fields of an AgentClassification that decide over labels.
+/// The fields of an AgentClassification that determine labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classification {
     /// `metadata.name`.
@@ -44,17 +45,17 @@ impl Classification {
         format!("{LABEL_PREFIX}{}", self.label_key)
     }
 
-    /// Returns the value of the label of a matching Agent, or `None` if no legal value can be made of it.
+    /// Returns the label value for a matching Agent, or `None` if `label_value` cannot be converted to a legal value.
     fn match_value(&self) -> Option<String> {
         label_value(&self.label_value)
     }
 
-    /// Returns the value of the label of an Agent for which the query fails.
+    /// Returns the label value for an Agent on which the query fails, or `None` if no legal value exists.
     fn error_value(&self) -> Option<String> {
         label_value(&format!("{QUERY_ERROR}-{}", self.label_value))
     }
 
-    /// Returns `true` if the classification sets this value.
+    /// Returns `true` if this classification can set this label value.
     fn sets(&self, value: &str) -> bool {
         [self.match_value(), self.error_value()].iter().flatten().any(|own| own == value)
     }

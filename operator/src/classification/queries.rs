@@ -1,4 +1,4 @@
-//! Parsed queries.
+//! A cache of parsed queries.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use super::jq::{JqQuery, QueryError};
 /// Maximum number of parsed queries in memory.
 const MAX_PARSED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(255);
 
-/// A cache of parsed queries by text. A query is parsed once for all Agents.
+/// A cache of parsed queries by their texts, so that a query is parsed once for all Agents.
 #[derive(Debug)]
 pub struct Queries(Mutex<LruCache<String, Result<Arc<JqQuery>, QueryError>>>);
 
@@ -21,11 +21,11 @@ impl Default for Queries {
 }
 
 impl Queries {
-    /// Returns the parsed query of a text.
+    /// Returns the parsed query for a text.
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is not a supported query.
+    /// Returns an error if the text is not a valid or supported query.
     pub fn parsed(&self, text: &str) -> Result<Arc<JqQuery>, QueryError> {
         // A poisoned lock is harmless: each change of the cache is complete or does not happen.
         let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -33,7 +33,8 @@ impl Queries {
             return query.clone();
         }
         let query = JqQuery::parse(text).map(Arc::new);
-        // A thread may be available for the next query, and a text that is too long is not worth the memory.
+        // These errors are not cached: a thread may be available for the next query, and a too long text would waste
+        // memory.
         if !matches!(query, Err(QueryError::Thread | QueryError::Length(_))) {
             cache.put(text.to_owned(), query.clone());
         }

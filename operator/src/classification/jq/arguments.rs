@@ -1,14 +1,14 @@
-//! Types that functions expect of their input and arguments.
+//! Checks and conversions of the types of function arguments.
 
 use std::sync::Arc;
 
 use super::value::{Stop, Value};
 
-/// Returns a value for an error message.
+/// Formats a value for an error message.
 pub(super) fn described(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
-        // A message shows only the start of a value.
+        // The message would show only the beginning of a large value, so it shows the type instead.
         value if value.weight() > 1000 => value.type_name().to_owned(),
         value => format!("{} ({})", value.type_name(), value.to_json().chars().take(30).collect::<String>()),
     }

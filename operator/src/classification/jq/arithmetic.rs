@@ -1,4 +1,4 @@
-//! The operators `+`, `-`, `*`, `/` and `%`.
+//! The arithmetic operators `+`, `-`, `*`, `/` and `%`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ fn failed(verb: &str, preposition: &str, left: &Value, right: &Value) -> Stop {
     Stop::error(format!("cannot {verb}: {}{preposition}{}", described(left), described(right)))
 }
 
-/// Calculates with integers, or with floats if an operand is a float or the integer result is out of range.
+/// Calculates with integers. Uses floats if an operand is a float, or if the integer result is out of range.
 fn numbers(
     left: &Value,
     right: &Value,
@@ -147,7 +147,8 @@ fn remainder(left: &Value, right: &Value) -> Result<Value, Stop> {
     if divisor == 0 {
         return Err(error());
     }
-    // The only other failure is the smallest integer by -1, which leaves nothing.
+    // The divisor is not 0, so `checked_rem` succeeds. With absolute values, the smallest integer and -1 do not
+    // overflow.
     Ok(Value::Int(dividend.unsigned_abs().checked_rem(divisor.unsigned_abs()).map_or(0, |rest| {
         let rest = i64::try_from(rest).unwrap_or(0);
         if dividend < 0 { -rest } else { rest }

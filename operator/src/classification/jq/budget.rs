@@ -1,4 +1,4 @@
-//! Budget of one evaluation.
+//! The limit on the work of one evaluation.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,19 +7,20 @@ use regex::Regex;
 
 use super::value::{Limit, Stop};
 
-/// Maximum number of steps of an evaluation: a fraction of a second. A query over an inventory takes some thousands.
+/// Maximum number of steps of an evaluation, which take a fraction of a second. A query on an inventory needs a few
+/// thousand.
 const MAX_STEPS: u64 = 1_000_000;
 
-/// Steps of an evaluation, and what it keeps to save steps.
+/// The steps used by an evaluation, and caches that save steps.
 #[derive(Default)]
 pub(super) struct Budget {
     steps: u64,
-    /// Compiled regular expressions by flags and text.
+    /// Compiled regular expressions, by flags and text.
     pub(super) expressions: BTreeMap<(Arc<str>, Arc<str>), Regex>,
 }
 
 impl Budget {
-    /// Counts `steps`, or fails if the evaluation has no more of them.
+    /// Uses up `steps` steps. Fails if the evaluation exceeds its limit.
     pub(super) fn spend(&mut self, steps: u64) -> Result<(), Stop> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > MAX_STEPS { Err(Stop::Limit(Limit::Steps)) } else { Ok(()) }

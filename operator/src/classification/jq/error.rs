@@ -5,20 +5,20 @@ use super::value::{Limit, Stop, Value};
 /// Maximum length of the text of a query, in bytes.
 pub const MAX_QUERY: usize = 8 * 1024;
 
-/// A reason why a query has no result.
+/// The reason why a query has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueryError {
-    /// The text is too long.
+    /// The text of the query is too long.
     #[error("query is {0} bytes long, the maximum is {MAX_QUERY}")]
     Length(usize),
-    /// The text is not a jq query, or not one that is supported.
+    /// The text is not a jq query, or uses an unsupported part of the language.
     #[error("{0}")]
     Syntax(String),
     /// The evaluation failed.
     #[error("query failed: {0}")]
     Evaluation(String),
-    /// The evaluation exceeds a bound.
+    /// The evaluation exceeds a limit.
     #[error("query {0}")]
     Limit(Limit),
     /// The query yields no result.
@@ -27,7 +27,7 @@ pub enum QueryError {
     /// The query yields more than one result.
     #[error("query yields more than one result")]
     SeveralResults,
-    /// The operating system has no resources for a thread.
+    /// The operating system cannot start another thread.
     #[error("cannot start a thread for the query")]
     Thread,
 }
@@ -41,7 +41,7 @@ pub(super) fn query_error(stop: Stop) -> QueryError {
     }
 }
 
-/// Returns the start of a text for a message.
+/// Shortens a text for a message.
 fn shortened(text: &str) -> String {
     const MAX: usize = 200;
     match text.char_indices().nth(MAX) {

@@ -1,7 +1,7 @@
-//! Evaluation of programs.
+//! The evaluator of parsed queries.
 //!
-//! Each operator passes its results to a consumer, one after the other. The consumer ends the evaluation with
-//! [`Stop::Consumer`] or a break when it needs no more results, so `first(repeat(1))` ends.
+//! Each operator passes its results to a consumer, one at a time. A consumer that needs no more results ends the
+//! evaluation with [`Stop::Consumer`] or a break. So `first(repeat(1))` terminates.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,15 +14,15 @@ use super::program::{Access, Definition, Fold, Node, Parameter, Pattern, Program
 use super::value::{Limit, Stop, Value};
 use super::{arithmetic, functions};
 
-/// Maximum nesting of operators, their consumers included. The size of the stack follows from it.
+/// Maximum nesting of operators and their consumers. The stack is large enough for this nesting.
 const MAX_NESTING: u32 = 8000;
 
 type Flow = Result<(), Stop>;
 
-/// Receives each result of an operator.
+/// A function that receives each result of an operator.
 pub(super) type Consumer<'c> = &'c mut dyn FnMut(&mut Evaluator, Value) -> Flow;
 
-/// State of one evaluation.
+/// The state of one evaluation.
 #[derive(Default)]
 pub(super) struct Evaluator {
     budget: Budget,
@@ -30,7 +30,7 @@ pub(super) struct Evaluator {
     labels: u64,
 }
 
-/// Bindings of names, the innermost first.
+/// The bindings of names in a scope, the innermost first.
 #[derive(Clone, Default)]
 struct Scope<'p>(Option<Rc<Frame<'p>>>);
 
@@ -41,7 +41,7 @@ struct Frame<'p> {
 
 enum Binding<'p> {
     Value(Value),
-    /// An argument, which sees the bindings of the caller.
+    /// A filter argument, which is evaluated with the bindings of the caller.
     Filter(&'p Node, Scope<'p>),
     Definition(&'p Definition),
     Label(u64),
@@ -52,7 +52,7 @@ impl<'p> Scope<'p> {
         Self(Some(Rc::new(Frame { binding, outer: self.clone() })))
     }
 
-    /// Returns the scope whose innermost binding has the number `binding`.
+    /// Returns the scope that begins with binding number `binding`.
     fn from(&self, binding: usize) -> Result<&Self, Stop> {
         let mut scope = self;
         for _ in 0..binding {
@@ -215,7 +215,7 @@ impl Evaluator {
         })
     }
 
-    /// Evaluates two operands; the right one is the outer loop, as in jq.
+    /// Evaluates two operands. The right operand is the outer loop, as in jq.
     fn pair<'p>(
         &mut self,
         (left, right): (&'p Node, &'p Node),
@@ -236,7 +236,7 @@ impl Evaluator {
         out: Consumer<'_>,
     ) -> Flow {
         let mut any = false;
-        // gojq passes an error of the left operand on, jq would suppress it.
+        // gojq reports an error of the left operand; jq would suppress it.
         self.eval(left, scope, input.clone(), &mut |e, value| {
             if !value.is_true() {
                 return Ok(());
@@ -287,7 +287,7 @@ impl Evaluator {
         })
     }
 
-    /// Replaces the state of a fold with each result of its update; without a result it remains unchanged.
+    /// Replaces the state of a fold with each result of its update. Without a result, the state stays unchanged.
     fn update<'p>(
         &mut self,
         (fold, state): (&'p Fold, &mut Value),
@@ -303,7 +303,7 @@ impl Evaluator {
         })
     }
 
-    /// Binds the variables of patterns to the parts of values.
+    /// Binds the variables of patterns to the matching parts of a value.
     fn bind<'p>(
         &mut self,
         patterns: &[(&'p Pattern, Value)],
@@ -370,7 +370,8 @@ impl Evaluator {
         }
     }
 
-    /// Binds the arguments of a call. An argument for a parameter `$x` is evaluated; the call happens for each result.
+    /// Binds the arguments of a call. An argument for a parameter `$x` is evaluated, and the call is repeated for each
+    /// of its results.
     fn arguments<'p>(
         &mut self,
         (parameters, caller): (&[(Parameter, &'p Node)], &Scope<'p>),
@@ -465,7 +466,7 @@ impl Evaluator {
         }
     }
 
-    /// Calls a function with each combination of the results of its arguments.
+    /// Calls a function with all combinations of the results of its arguments.
     fn function<'p>(
         &mut self,
         (function, arguments): (functions::Function, &'p [Node]),
@@ -486,7 +487,7 @@ impl Evaluator {
     }
 }
 
-/// Passes a value on and keeps the reason of the consumer to stop apart from errors of the producer.
+/// Passes a value to the consumer. Marks a stop by the consumer, so that it differs from an error of the producer.
 fn deliver(
     evaluator: &mut Evaluator,
     value: Value,

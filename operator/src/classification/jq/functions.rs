@@ -1,11 +1,11 @@
-//! Functions on values, which get their arguments as values.
+//! The built-in functions, whose arguments are values. `prelude.jq` defines all other functions.
 
 use super::arguments::{array, described, not_applicable, number, text};
 use super::budget::Budget;
 use super::value::{self, Limit, Stop, Value};
 use super::{regexes, strings};
 
-/// A function that is not defined in the prelude.
+/// A built-in function.
 #[derive(Clone, Copy)]
 pub(super) struct Function {
     name: &'static str,
@@ -26,7 +26,7 @@ impl std::fmt::Debug for Function {
     }
 }
 
-/// The functions by name.
+/// The built-in functions, by name.
 const FUNCTIONS: &[(&str, Call)] = &[
     ("_group_by", Call::Budgeted(1, group_by)),
     ("_match", Call::Budgeted(2, regexes::matches)),
@@ -85,27 +85,28 @@ const FUNCTIONS: &[(&str, Call)] = &[
     ("utf8bytelength", Call::Nullary(|v| size(text(v)?.len()))),
 ];
 
-/// Returns the function with a name and a number of arguments.
+/// Returns the built-in function with this name and number of arguments.
 pub(super) fn function(name: &str, arguments: usize) -> Option<Function> {
     let name = match name {
         "@text" => "tostring",
         "@json" => "tojson",
         name => name,
     };
-    let (name, call) = FUNCTIONS.iter().find(|(known, call)| {
+    let (name, call) = FUNCTIONS.iter().find(|(function_name, call)| {
         let count = match call {
             Call::Nullary(_) | Call::Float(_) => 0,
             Call::Unary(_) => 1,
             Call::Budgeted(count, _) => *count,
         };
-        *known == name && count == arguments
+        *function_name == name && count == arguments
     })?;
     Some(Function { name, call: *call })
 }
 
 impl Function {
     pub(super) fn call(self, budget: &mut Budget, input: &Value, arguments: &[Value]) -> Result<Value, Stop> {
-        // No function takes more work than a walk over its values, or it spends the rest.
+        // Functions do no more work than a walk over their values. Functions that do more count the rest of their steps
+        // themselves.
         let work =
             arguments.iter().fold(input.weight(), |work, argument| work.saturating_add(argument.weight()));
         if !matches!(self.name, "type" | "length" | "has" | "error") {
@@ -128,7 +129,7 @@ fn size(size: usize) -> Result<Value, Stop> {
     i64::try_from(size).map(Value::Int).map_err(|_| Stop::Limit(Limit::Size))
 }
 
-/// Returns a float without a fraction as an integer, as gojq does.
+/// Converts a float without a fraction to an integer, like gojq.
 fn integer(float: f64) -> Value {
     let int = value::float_as_int(float);
     if float.abs() < 9e18 && value::int_as_float(int) == float {
@@ -138,7 +139,7 @@ fn integer(float: f64) -> Value {
     }
 }
 
-/// Parses the text of a number in a query or for `tonumber`.
+/// Parses a number in the text of a query, or the input of `tonumber`.
 pub(super) fn number_from_text(text: &str) -> Option<Value> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     if !digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
@@ -174,7 +175,7 @@ pub(super) fn index(value: &Value, key: &Value) -> Result<Value, Stop> {
     }
 }
 
-/// Returns the position that an index means; negative indices count from the end.
+/// Converts an index to a position. Negative indexes count from the end.
 fn position_in(index: i64, len: usize) -> Option<usize> {
     match usize::try_from(index) {
         Ok(position) => Some(position),
@@ -329,7 +330,7 @@ fn indices(budget: &mut Budget, input: &Value, arguments: &[Value]) -> Result<Va
     }
 }
 
-/// Sorts an array by keys, one for each item. Sorting is stable.
+/// Sorts an array by the given keys, one for each item. The sort is stable.
 fn sort_by(budget: &mut Budget, input: &Value, arguments: &[Value]) -> Result<Value, Stop> {
     let sorted = sorted_by(budget, input, arguments)?;
     Value::array(sorted.into_iter().map(|(_, item)| item).collect())
@@ -339,11 +340,11 @@ fn sorted_by(budget: &mut Budget, input: &Value, arguments: &[Value]) -> Result<
     let [keys] = arguments else {
         return Err(Stop::error("sort"));
     };
-    // A sort compares each key about as often as the logarithm of their number.
+    // Sorting compares each key about as often as the logarithm of the number of keys.
     budget.spend(keys.weight().saturating_mul(20))?;
     let (items, keys) = (array(input, "sort")?, array(keys, "sort")?);
     let mut pairs: Vec<_> = keys.iter().cloned().zip(items.iter().cloned()).collect();
-    // NaN compares as less than itself, which the standard library's sort detects as an invalid order.
+    // jq orders NaN before itself, which the sort of the standard library could report as an invalid order.
     pairs.sort_by(|(left, _), (right, _)| left.total_order(right));
     Ok(pairs)
 }

@@ -1,31 +1,31 @@
-//! Queries in the jq language that run within bounds.
+//! An implementation of the jq language with limits.
 //!
-//! Everyone who may create an AgentClassification writes queries, so a query must not stop or exhaust the server. Its
-//! text is parsed by `jaq-core`; the rest is here, because the evaluator of `jaq-core` has no bound: it neither counts
-//! steps nor limits the nesting of calls, and a call that nests too deeply ends the process. Here:
+//! Any user who may create an AgentClassification can write a query, so a query must not stop or exhaust the server.
+//! The queries are parsed by `jaq-core`. The evaluator of `jaq-core` is not used because it has no limits: it does not
+//! count steps, and calls that nest too deeply end the process. This module evaluates queries itself:
 //!
-//! * `program` resolves names, so an unknown function is an error before the query runs;
-//! * `evaluator` evaluates. It counts steps and nesting, and values have a maximum size;
-//! * `functions` and the modules that it uses have the functions on values, `prelude.jq` has the functions that jq
-//!   itself can express.
+//! * `program` resolves names, so that an unknown function is an error before the query runs;
+//! * `evaluator` evaluates queries, counts steps and nesting, and limits the size of values;
+//! * `functions` and the modules that it uses implement the functions on values, and `prelude.jq` defines the functions
+//!   that can be expressed in jq.
 //!
-//! A query cannot read files, the environment, the clock or other input: functions for that do not exist.
+//! A query cannot read files, the environment, the clock or any other input, because functions for this do not exist.
 //!
 //! # Differences from gojq
 //!
-//! Results were compared with gojq 0.12.17 on some 400 queries. What differs:
+//! The results of about 400 queries were compared with gojq 0.12.17. These are the differences:
 //!
-//! * not supported: assignment (`=`, `|=`, `+=`), `path`, `del`, `delpaths`, `setpath`, `pick`,
-//!   formats other than `@text` and `@json`, dates, `?//`, `$__loc__`, `input`, `env`, `now`, `debug`, `halt`, `import`;
-//!   a query with one of them is a syntax error;
-//! * integers outside of 64 bits are floats;
-//! * a number needs a digit before the point: `0.5`, not `.5`;
-//! * `a < b < c` is accepted, and `@text` before a key of an object;
-//! * the source of `as` needs parentheses if it contains an operator, even a sign: `(-1) as $x`;
-//! * `\d`, `\w`, `\s` and `\b` of regular expressions know all of Unicode, not just ASCII;
-//! * the limits: length of the text and number of its tokens, number of steps, nesting of calls (a recursion about a
-//!   thousand calls deep) and size of values;
-//! * texts of errors.
+//! * not supported: assignment (`=`, `|=`, `+=`), `path`, `del`, `delpaths`, `setpath`, `pick`, formats other than
+//!   `@text` and `@json`, dates, `?//`, `$__loc__`, `input`, `env`, `now`, `debug`, `halt`, `import`; a query with one
+//!   of them is a syntax error;
+//! * integers that do not fit into 64 bits become floats;
+//! * a number needs a digit before the decimal point: `0.5`, not `.5`;
+//! * `a < b < c` and `@text` before an object key are accepted;
+//! * the source of `as` needs parentheses if it contains an operator or a sign: `(-1) as $x`;
+//! * `\d`, `\w`, `\s` and `\b` in regular expressions match all of Unicode, not only ASCII;
+//! * queries have limits: length of the text, number of tokens, number of steps, nesting of calls (about a thousand
+//!   recursive calls) and size of values;
+//! * error messages have other texts.
 
 mod arguments;
 mod arithmetic;
@@ -45,26 +45,26 @@ use program::Program;
 pub use value::Limit;
 use value::{Stop, Value};
 
-/// Size of the stack on which queries are parsed and evaluated. Pages of it that are not used take no memory.
+/// Size of the stack on which queries are parsed and evaluated. Unused pages of the stack take no memory.
 const STACK: usize = 64 * 1024 * 1024;
 
-/// A query whose text is parsed and whose names are resolved.
+/// A parsed query with resolved names.
 #[derive(Debug)]
 pub struct JqQuery(Program);
 
 /// The single result of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueryOutcome {
-    /// The boolean true.
+    /// The result is the boolean `true`.
     True,
-    /// The boolean false.
+    /// The result is the boolean `false`.
     False,
-    /// A result that is not a boolean.
+    /// The result is not a boolean.
     Other,
 }
 
 impl JqQuery {
-    /// Parses the text of a query.
+    /// Parses a query.
     ///
     /// # Errors
     ///
@@ -76,11 +76,11 @@ impl JqQuery {
         on_large_stack(|| Program::parse(text)).map(Self)
     }
 
-    /// Evaluates the query on `input`, which must yield one result.
+    /// Evaluates the query on `input`. The query must have exactly one result.
     ///
     /// # Errors
     ///
-    /// Returns an error if the evaluation fails or exceeds a bound, or if the number of results is not one.
+    /// Returns an error if the evaluation fails or exceeds a limit, or if the number of results is not one.
     pub fn outcome(&self, input: &serde_json::Value) -> Result<QueryOutcome, QueryError> {
         on_large_stack(|| {
             Ok(match self.single_result(input)? {

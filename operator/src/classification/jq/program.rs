@@ -1,4 +1,4 @@
-//! Programs: the syntax tree of a query with its names resolved.
+//! Parsed queries: a syntax tree in which all names are resolved.
 
 use jaq_core::load::lex::{Lexer, StrPart, Tok, Token};
 use jaq_core::load::parse::{BinaryOp, Def, Parser, Pattern as SourcePattern, Term};
@@ -9,16 +9,16 @@ use super::error::{QueryError, query_error};
 use super::functions::{self, Function};
 use super::value::{Limit, Value};
 
-/// Definitions that each query may call.
+/// Definitions available to every query.
 const PRELUDE: &str = include_str!("prelude.jq");
 
-/// Maximum nesting of the syntax tree. Parsing, dropping and walking are recursive.
+/// Maximum nesting of the syntax tree. The functions that create, drop and walk the tree are recursive.
 const MAX_NESTING: u32 = 500;
 
-/// Maximum number of tokens. The parser of `jaq-core` may recurse once for each of them.
+/// Maximum number of tokens. The parser of `jaq-core` may recurse once per token.
 const MAX_TOKENS: usize = 2000;
 
-/// Functions of jq that read something other than the input of the query, and so do not exist here.
+/// Functions of jq that read anything other than the input of the query. They do not exist here.
 const REFUSED: [&str; 20] = [
     "$ENV",
     "debug",
@@ -47,7 +47,7 @@ pub(super) struct Program {
     pub(super) main: Node,
 }
 
-/// An operator of the language. Numbers of bindings count from the innermost binding outwards.
+/// A node of the syntax tree. Binding numbers count outwards from the innermost binding.
 #[derive(Debug)]
 pub(super) enum Node {
     Identity,
@@ -76,7 +76,7 @@ pub(super) enum Node {
     Function(Function, Vec<Self>),
 }
 
-/// An access to a part of a value. Keys and bounds see the input of the whole path.
+/// A step of a path, which accesses a part of a value. Keys and bounds are evaluated on the input of the whole path.
 #[derive(Debug)]
 pub(super) enum Access {
     Index(Box<Node>),
@@ -90,7 +90,7 @@ pub(super) struct Fold {
     pub(super) pattern: Pattern,
     pub(super) init: Node,
     pub(super) update: Node,
-    /// `foreach`: what each state yields. `reduce` yields the last state.
+    /// The expression that `foreach` evaluates for each state. `None` for `reduce`, which returns the last state.
     pub(super) extract: Option<Node>,
 }
 
@@ -151,7 +151,7 @@ fn unexpected(expected: &str, at: &str) -> String {
     }
 }
 
-/// Rejects texts whose brackets nest too deeply for the recursion of the lexer.
+/// Rejects a text whose brackets are nested too deeply for the recursive lexer.
 fn check_brackets(text: &str) -> Result<(), QueryError> {
     let mut nesting = 0u32;
     for byte in text.bytes() {
@@ -181,7 +181,7 @@ fn count(tokens: &[Token<&str>]) -> usize {
 
 /// Rejects `a + b as $x | ...`.
 ///
-/// gojq binds `b`, the parser binds `a + b`; the syntax tree does not show which one the query has.
+/// gojq binds `b` here, but the parser binds `a + b`, and the syntax tree does not show which was meant.
 fn check_bindings(tokens: &[Token<&str>]) -> Result<(), QueryError> {
     let mut operator = false;
     for Token(text, token) in tokens {
@@ -213,16 +213,16 @@ fn check_bindings(tokens: &[Token<&str>]) -> Result<(), QueryError> {
 
 #[derive(Debug)]
 enum Name<'t> {
-    /// With the leading `$`.
+    /// A variable, including the leading `$`.
     Variable(&'t str),
-    /// A parameter `$x`, which may also be called as `x`. With the leading `$`.
+    /// A parameter `$x`, including the leading `$`. It can also be called as `x`.
     Parameter(&'t str),
     Label(&'t str),
     Filter(&'t str),
     Definition(&'t str, usize),
 }
 
-/// Resolves names to numbers of bindings.
+/// Replaces names by binding numbers.
 #[derive(Default)]
 struct Resolver<'t> {
     scope: Vec<Name<'t>>,
@@ -232,7 +232,7 @@ struct Resolver<'t> {
 type Source<'t> = Term<&'t str>;
 
 impl<'t> Resolver<'t> {
-    /// Resolves with more names in scope, which end with `work`.
+    /// Runs `work` with a new scope. Names added by `work` are removed afterwards.
     fn scoped<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         let len = self.scope.len();
         let result = work(self);
@@ -457,7 +457,7 @@ impl<'t> Resolver<'t> {
         })
     }
 
-    /// Returns the number of the innermost binding that `matches`.
+    /// Returns the number of the innermost binding for which `matches` is true.
     fn binding(&self, matches: impl Fn(&Name<'t>) -> bool) -> Option<usize> {
         self.scope.iter().rev().position(matches)
     }

@@ -1,4 +1,4 @@
-//! Regular expressions of a query. Their matching takes linear time.
+//! Regular expressions in queries. Matching takes linear time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use super::arguments::{described, text};
 use super::budget::Budget;
 use super::value::{self, Limit, Stop, Value};
 
-/// Maximum memory of a compiled expression, in bytes. It limits the work for each byte of the text.
+/// Maximum memory of a compiled expression, in bytes. It also limits the work per byte of the matched text.
 const MAX_COMPILED: usize = 1 << 18;
 
 /// Maximum number of different expressions in one evaluation.
 const MAX_EXPRESSIONS: usize = 16;
 
-/// Returns the compiled expression, which is compiled once in an evaluation.
+/// Returns the compiled expression. Each expression is compiled only once per evaluation.
 fn compiled(budget: &mut Budget, expression: &Value, flags: &Value) -> Result<Regex, Stop> {
     let flags: Arc<str> = if matches!(flags, Value::Null) { "".into() } else { text(flags)? };
     let key = (flags, text(expression)?);
@@ -49,7 +49,7 @@ fn spend(budget: &mut Budget, subject: &str) -> Result<(), Stop> {
     budget.spend(value::bytes_weight(subject.len()).saturating_mul(64))
 }
 
-/// Returns the first match, or all of them with the flag `g`, as an array of objects.
+/// Returns an array with the first match. With the flag `g`, the array contains all matches.
 pub(super) fn matches(budget: &mut Budget, input: &Value, arguments: &[Value]) -> Result<Value, Stop> {
     let [expression, flags] = arguments else {
         return Err(Stop::error("match"));
@@ -89,7 +89,7 @@ pub(super) fn test(budget: &mut Budget, input: &Value, arguments: &[Value]) -> R
     Ok(Value::Bool(regex.is_match(subject)))
 }
 
-/// Returns the members of a match or group: position and length in characters, and the text.
+/// Returns the members of a match or of a group: offset and length in characters, and the text.
 fn members(
     subject: &str,
     range: Option<std::ops::Range<usize>>,

@@ -1,4 +1,4 @@
-//! Functions on text.
+//! Functions on strings.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ pub(super) fn implode(input: &Value) -> Result<Value, Stop> {
     Value::text(characters.collect::<Result<String, _>>()?)
 }
 
-/// Returns the character positions at which `part` occurs.
+/// Returns the character offsets at which `part` occurs in `text`.
 pub(super) fn indices(text: &str, part: &str) -> Result<Vec<Value>, Stop> {
     if part.is_empty() {
         return Ok(Vec::new());
@@ -71,7 +71,7 @@ pub(super) fn indices(text: &str, part: &str) -> Result<Vec<Value>, Stop> {
     Ok(positions)
 }
 
-/// Applies a function to a text.
+/// Applies a function to an input that must be a string.
 pub(super) fn mapped(input: &Value, name: &str, map: impl Fn(&str) -> String) -> Result<Value, Stop> {
     match input {
         Value::Text(text) => Value::text(map(text)),
@@ -79,7 +79,7 @@ pub(super) fn mapped(input: &Value, name: &str, map: impl Fn(&str) -> String) ->
     }
 }
 
-/// Returns a slice of a text, with bounds in characters.
+/// Returns a substring. The bounds count characters.
 pub(super) fn slice(text: &Arc<str>, from: usize, to: usize) -> Result<Value, Stop> {
     Value::text(text.chars().skip(from).take(to.saturating_sub(from)).collect::<String>())
 }

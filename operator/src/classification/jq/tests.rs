@@ -3,7 +3,7 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 
-/// Returns the results of a query as compact JSON, or `error`.
+/// Returns the results of a query as compact JSON, or the text `error`.
 fn results(query: &str, input: &Json) -> String {
     let Ok(query) = JqQuery::parse(query) else { return "error".to_owned() };
     let run = || {
@@ -18,7 +18,7 @@ fn results(query: &str, input: &Json) -> String {
     on_large_stack(run).unwrap_or_else(|_| "error".to_owned())
 }
 
-/// Checks a table of queries with the results of gojq 0.12.17, a column for each input.
+/// Compares a table of queries with the results of gojq 0.12.17. The table has one column per input.
 fn check_table(table: &str, inputs: &[Json]) {
     let mut lines = 0;
     for line in table.lines() {
@@ -34,7 +34,7 @@ fn check_table(table: &str, inputs: &[Json]) {
 }
 
 #[test]
-fn queries_on_inventories_have_the_results_of_gojq() {
+fn results_on_inventories_match_gojq() {
     let inputs = [
         include_str!("tests/physical.json"),
         include_str!("tests/virtual.json"),
@@ -45,7 +45,7 @@ fn queries_on_inventories_have_the_results_of_gojq() {
 }
 
 #[test]
-fn language_has_the_results_of_gojq() {
+fn results_of_the_language_match_gojq() {
     check_table(include_str!("tests/language.tsv"), &[Json::Null]);
 }
 
@@ -64,7 +64,7 @@ fn outcome_is_a_single_result() {
 }
 
 #[test]
-fn query_without_end_exceeds_a_limit() {
+fn endless_query_exceeds_a_limit() {
     for query in [
         "[range(1e12)]",
         "[range(1e12)] | length > 5",
@@ -96,7 +96,7 @@ fn query_without_end_exceeds_a_limit() {
 }
 
 #[test]
-fn commas_that_multiply_exceed_the_steps() {
+fn exponential_commas_exceed_the_step_limit() {
     let query = format!("{}empty", "(., .) | ".repeat(40));
     assert_eq!(JqQuery::parse(&query).unwrap().outcome(&Json::Null), Err(QueryError::Limit(Limit::Steps)));
 }
@@ -111,7 +111,7 @@ fn infinite_generator_ends_with_its_consumer() {
 }
 
 #[test]
-fn rejects_access_to_the_surroundings() {
+fn rejects_functions_that_access_the_environment() {
     for query in [
         "input",
         "inputs",
@@ -216,17 +216,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn any_text_is_a_query_or_an_error(text in "\\PC{0,60}") {
+    fn arbitrary_text_is_a_query_or_an_error(text in "\\PC{0,60}") {
         _ = results(&text, &json!({"a": [1, "x", null]}));
     }
 
     #[test]
-    fn any_tokens_are_a_query_or_an_error(pieces in prop::collection::vec(prop::sample::select(PIECES.to_vec()), 0..20)) {
+    fn arbitrary_tokens_are_a_query_or_an_error(pieces in prop::collection::vec(prop::sample::select(PIECES.to_vec()), 0..20)) {
         _ = results(&pieces.join(" "), &json!({"a": [1, "x", null]}));
     }
 
     #[test]
-    fn json_is_unchanged_by_the_identity(number in any::<i64>(), text in "\\PC{0,20}") {
+    fn identity_query_keeps_json_unchanged(number in any::<i64>(), text in "\\PC{0,20}") {
         let input = json!({"text": text, "numbers": [number, true, null]});
         let output: Json = serde_json::from_str(&results(".", &input)).unwrap();
         prop_assert_eq!(output, input);

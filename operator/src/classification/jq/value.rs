@@ -1,40 +1,41 @@
-//! JSON values of a query, with their order and limits.
+//! JSON values in queries, with the ordering of jq and with limits.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Maximum nesting of a value: the functions that walk over a value are recursive.
+/// Maximum nesting of a value, because functions walk over values recursively.
 const MAX_NESTING: u32 = 200;
 
-/// Maximum weight of a value, in elements and in units of 4 bytes of text. An inventory weighs some thousands.
+/// Maximum weight of a value: one for each element, and one for each 4 bytes of text. An inventory weighs a few
+/// thousand.
 pub(super) const MAX_WEIGHT: u64 = 1 << 19;
 
-/// A bound of evaluations.
+/// A limit of evaluations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Limit {
-    /// Number of steps.
+    /// The number of steps.
     #[error("takes too many steps")]
     Steps,
-    /// Nesting of calls and operators.
+    /// The nesting of calls and operators.
     #[error("is nested too deeply")]
     Nesting,
-    /// Size or nesting of a value.
+    /// The size or nesting of a value.
     #[error("makes a value that is too large")]
     Size,
 }
 
-/// A reason why an evaluation ends early.
+/// The reason why an evaluation ends early.
 #[derive(Clone, Debug)]
 pub(super) enum Stop {
-    /// An error that `try` can catch.
+    /// An error. `try` can catch it.
     Error(Value),
-    /// `break` to the label with this number.
+    /// A `break` to the label with this number.
     Break(u64),
-    /// A bound, which `try` cannot catch.
+    /// An exceeded limit. `try` cannot catch it.
     Limit(Limit),
-    /// The consumer of the results needs no more of them.
+    /// The consumer needs no more results.
     Consumer,
 }
 
@@ -44,7 +45,7 @@ impl Stop {
     }
 }
 
-/// A JSON value. Copies share arrays, objects and text.
+/// A JSON value. Clones share arrays, objects and strings.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Null,
@@ -65,7 +66,7 @@ pub(super) struct Array {
 
 #[derive(Debug)]
 pub(super) struct Object {
-    /// Sorted, as gojq sorts the keys of objects.
+    /// The members in key order, because gojq sorts the keys of objects.
     pub(super) members: BTreeMap<Arc<str>, Value>,
     weight: u64,
     nesting: u32,
@@ -122,7 +123,7 @@ impl Value {
         }
     }
 
-    /// Returns the work that a walk over the value takes.
+    /// Returns the weight of the value: the cost of walking over all of it.
     pub(super) fn weight(&self) -> u64 {
         match self {
             Self::Null | Self::Bool(_) | Self::Int(_) | Self::Float(_) => 1,
@@ -140,7 +141,7 @@ impl Value {
         }
     }
 
-    /// Returns `false` for null and false, which count as false in conditions.
+    /// Returns `false` for null and false, which are false in conditions. All other values are true.
     pub(super) fn is_true(&self) -> bool {
         !matches!(self, Self::Null | Self::Bool(false))
     }
@@ -153,7 +154,7 @@ impl Value {
         }
     }
 
-    /// Returns the value of an integer, or a number without its fraction.
+    /// Returns a number as an integer, without its fraction.
     pub(super) fn as_int(&self) -> Option<i64> {
         match self {
             Self::Int(int) => Some(*int),
@@ -185,7 +186,7 @@ impl Value {
         }
     }
 
-    /// Compares two values in the order of jq: null, false, true, numbers, text, arrays, objects.
+    /// Compares two values in jq's order: null, false, true, numbers, strings, arrays, objects.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Int(left), Self::Int(right)) => left.cmp(right),
@@ -202,7 +203,7 @@ impl Value {
         }
     }
 
-    /// Compares two values for sorting: the order of jq, except that NaN equals itself, so that the order is total.
+    /// Compares two values for sorting. Equals jq's order, except that NaN equals itself, so that the order is total.
     pub(super) fn total_order(&self, other: &Self) -> Ordering {
         match (self.compare(other), other.compare(self)) {
             (Ordering::Less, Ordering::Less) => Ordering::Equal,
@@ -267,12 +268,12 @@ pub(super) fn within_weight(weight: u64) -> Result<u64, Stop> {
     if weight > MAX_WEIGHT { Err(Stop::Limit(Limit::Size)) } else { Ok(weight) }
 }
 
-/// Rejects texts that are too large to be split into characters.
+/// Rejects a string that is too large to be split into characters.
 pub(super) fn check_characters(text: &str) -> Result<(), Stop> {
     within_weight(u64::try_from(text.len()).unwrap_or(u64::MAX)).map(|_| ())
 }
 
-/// Returns the weight of `bytes` bytes of text.
+/// Returns the weight of a string with this number of bytes.
 pub(super) fn bytes_weight(bytes: usize) -> u64 {
     u64::try_from(bytes / 4).map_or(u64::MAX, |weight| weight.saturating_add(1))
 }
@@ -295,7 +296,7 @@ fn compare_all<'a>(
     if right.next().is_some() { Ordering::Less } else { Ordering::Equal }
 }
 
-/// Compares numbers; NaN is less than every number, itself included.
+/// Compares numbers like jq: NaN is less than every number and less than itself.
 fn compare_floats(left: f64, right: f64) -> Ordering {
     left.partial_cmp(&right).unwrap_or(if left.is_nan() { Ordering::Less } else { Ordering::Greater })
 }
@@ -310,7 +311,7 @@ pub(super) fn float_as_int(float: f64) -> i64 {
     float as i64
 }
 
-/// Returns a float as gojq prints it: integers without a fraction, NaN as null, infinity as the largest number.
+/// Formats a float like gojq: integers without a fraction, NaN as null, and infinity as the largest number.
 fn float_text(float: f64) -> String {
     if float.is_nan() {
         return "null".to_owned();

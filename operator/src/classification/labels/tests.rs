@@ -19,7 +19,7 @@ fn deleting(name: &str, fields: [&str; 3]) -> Classification {
     Classification { deleting: true, ..classification(name, fields) }
 }
 
-/// Returns the changes for an Agent with 8 CPUs, without the prefix of the keys.
+/// Returns the label changes for an Agent with 8 CPUs. The keys have no prefix.
 fn changed(labels: &[(&str, &str)], classifications: &[Classification]) -> Vec<(String, Option<String>)> {
     let inventory = json!({"cpu": {"count": 8}});
     let labels =
@@ -43,7 +43,7 @@ const TRUE: &str = ".cpu.count >= 4";
 const FALSE: &str = ".cpu.count < 4";
 
 #[test]
-fn agents_get_the_labels_of_the_assisted_installer() {
+fn labels_match_the_assisted_installer() {
     let classifications = [
         classification("big", ["size", "big", ".cpu.count >= 4"]),
         classification("broken", ["size2", "x", ".cpu["]),
@@ -56,7 +56,7 @@ fn agents_get_the_labels_of_the_assisted_installer() {
 }
 
 #[test]
-fn label_follows_the_query() {
+fn label_depends_on_the_result_of_the_query() {
     for (query, change) in [
         (TRUE, set("k", "v")),
         (".cpu[", set("k", "QUERYERROR-v")),
@@ -95,7 +95,7 @@ fn label_is_removed_only_if_the_classification_set_it() {
 }
 
 #[test]
-fn values_are_cleaned() {
+fn illegal_characters_are_removed_from_values() {
     let long = "v".repeat(70);
     assert_eq!(changed(&[], &[classification("a", ["k", "Red Hat", TRUE])]), set("k", "RedHat"));
     assert_eq!(changed(&[], &[classification("a", ["k", &long, TRUE])]), set("k", &"v".repeat(63)));
@@ -140,7 +140,7 @@ fn agent_without_inventory_keeps_its_labels() {
 }
 
 #[test]
-fn nested_objects_of_an_inventory_exist() {
+fn missing_nested_objects_of_an_inventory_are_added() {
     assert_eq!(
         changed(&[], &[classification("a", ["k", "v", ".boot | has(\"pxeInterface\") | not"])]),
         set("k", "v")
@@ -186,7 +186,7 @@ proptest! {
     }
 
     #[test]
-    fn order_of_classifications_with_different_names_does_not_matter(
+    fn order_of_classifications_in_the_list_does_not_matter(
         mut classifications in prop::collection::vec(any_classification(), 0..4),
     ) {
         classifications.sort_by(|left, right| left.name.cmp(&right.name));
