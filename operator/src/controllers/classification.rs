@@ -1,4 +1,5 @@
-//! AgentClassifications: the numbers of matching Agents, and deletion. The controller of Agents sets the labels.
+//! The controller of AgentClassifications. It counts the matching Agents, and handles deletion. The controller of
+//! Agents sets the labels.
 
 use std::sync::Arc;
 
@@ -91,7 +92,7 @@ impl ClassificationController {
         Ok(Arc::new(self.writer.patch(&self.classifications, object.as_ref(), patch).await?))
     }
 
-    /// Writes the status if it differs from what the watch showed.
+    /// Writes the status if it differs from the cached status.
     async fn show(&self, object: &Arc<AgentClassification>, counts: Counts) -> Result<(), ReconcileError> {
         let to_number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let before = object.status.clone().unwrap_or_default();
@@ -116,7 +117,7 @@ impl ClassificationController {
     }
 }
 
-/// Returns the classifications of a namespace.
+/// Returns all classifications of a namespace.
 pub(super) fn classifications(cache: &Cache<AgentClassification>, namespace: &str) -> Vec<Classification> {
     let objects = cache.in_namespace(namespace);
     objects.iter().map(|(_, object)| Classification::from(object.as_ref())).collect()

@@ -1,4 +1,4 @@
-//! The controllers: each brings the objects of one kind and the records of the inventory into agreement.
+//! The controllers. Each controller makes the objects of one kind and the records of the inventory consistent.
 
 pub(crate) mod agent;
 pub(crate) mod classification;
@@ -15,16 +15,17 @@ use crate::metrics::ControllerMetrics;
 use crate::object::ObjectKey;
 use crate::queue::{Next, Queue};
 
-/// A controller of one kind.
+/// A controller for the objects of one kind.
 pub(crate) trait Controller: Send + Sync + 'static {
-    /// The name in logs and metrics.
+    /// The name of the controller in logs and metrics.
     const NAME: &'static str;
 
-    /// Reconciles one object, which may not exist any more.
+    /// Reconciles one object. The object may no longer exist.
     fn reconcile(&self, key: &ObjectKey) -> impl Future<Output = Next> + Send;
 }
 
-/// Reconciles the objects of a queue, several at the same time. Never returns. If it is dropped, the attempts end.
+/// Reconciles the objects of a queue, several at the same time. Never returns. If the future is dropped, running
+/// attempts are aborted.
 pub(crate) async fn run<C: Controller>(
     controller: Arc<C>,
     queue: Queue<ObjectKey>,
@@ -47,7 +48,7 @@ pub(crate) async fn run<C: Controller>(
     while tasks.join_next().await.is_some() {}
 }
 
-/// Reconciles an object. A panic is an attempt that failed.
+/// Reconciles an object. A panic counts as a failed attempt.
 async fn attempt<C: Controller>(controller: &C, key: &ObjectKey) -> Next {
     AssertUnwindSafe(controller.reconcile(key)).catch_unwind().await.unwrap_or_else(|_| {
         tracing::error!(controller = C::NAME, object = %key, "reconciliation panicked, will retry");
@@ -55,8 +56,8 @@ async fn attempt<C: Controller>(controller: &C, key: &ObjectKey) -> Next {
     })
 }
 
-/// An object that a worker reconciles. If it is dropped, because this replica is not the leader any more, the next
-/// worker can reconcile the object.
+/// The claim of a worker on an object that it reconciles. If the claim is dropped, because this replica is no longer
+/// the leader, another worker can reconcile the object.
 struct Claim<'a> {
     queue: &'a Queue<ObjectKey>,
     key: ObjectKey,
@@ -64,7 +65,7 @@ struct Claim<'a> {
 }
 
 impl<'a> Claim<'a> {
-    /// Waits for an object.
+    /// Waits for a due object, and claims it.
     async fn new(queue: &'a Queue<ObjectKey>) -> Self {
         Self { key: queue.next().await, queue, next: None }
     }

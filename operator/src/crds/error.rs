@@ -1,18 +1,18 @@
-//! Errors of the definitions of custom resources.
+//! Errors that occur while the custom resource definitions are generated.
 
-/// An error while the definitions are generated: a defect of this crate, not of its input.
+/// An error in the generation of a definition. It is a defect of this crate, because there is no other input.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The generated schema is not a schema of a custom resource definition.
+    /// The generated schema cannot be used in a custom resource definition.
     #[error("cannot generate the schema of {kind}")]
     Schema {
         /// The kind with the schema.
         kind: &'static str,
-        /// The cause.
+        /// The error from converting the schema.
         source: serde_json::Error,
     },
-    /// The definitions cannot be written as YAML.
+    /// The definitions cannot be serialized as YAML.
     #[error("cannot write custom resource definitions as YAML")]
     Yaml(#[from] serde_yaml_ng::Error),
 }

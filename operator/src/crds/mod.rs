@@ -1,13 +1,13 @@
 //! The custom resources of the API group `agent-install.openshift.io`, and their definitions.
 //!
 //! Each kind has a file with the types of its `spec` and `status`. The schema in the definition is generated from these
-//! types. It accepts what upstream's schema accepts; rules that upstream's admission webhooks check and that need only
-//! the object itself are CEL rules beside the type.
+//! types. It accepts everything that upstream's schema accepts. Upstream also has admission webhooks: their rules that
+//! need only the object itself are CEL rules in the schema.
 //!
-//! Deserialisation accepts what Go clients send: an explicit `null` reads as an absent field, unknown fields are
-//! ignored, and an empty string in an optional member of a `spec` reads as `None`. Values with a fixed set of names
-//! stay strings, because one unknown name would otherwise make a whole list unreadable. Serialisation omits what the Go
-//! types omit: `None`, and zero values in a `status`.
+//! Deserialization accepts what Go clients send. An explicit `null` counts as an absent field, unknown fields are
+//! ignored, and an empty string in an optional member of a `spec` becomes `None`. Values with a fixed set of names stay
+//! strings; otherwise, one unknown name would make a whole list unreadable. Serialization omits what the Go types omit:
+//! `None`, and zero values in a `status`.
 
 mod agent;
 mod agent_classification;
@@ -50,7 +50,7 @@ pub use timestamp::Timestamp;
 ///
 /// # Errors
 ///
-/// Returns an error if a schema cannot be generated, which no input can cause.
+/// Returns an error if a schema cannot be generated. No input can cause this.
 pub fn all() -> Result<Vec<CustomResourceDefinition>, Error> {
     Ok(vec![
         AgentClassification::definition()?,
@@ -60,20 +60,20 @@ pub fn all() -> Result<Vec<CustomResourceDefinition>, Error> {
     ])
 }
 
-/// Returns the definitions of all kinds as one YAML document each, for `kubectl apply`.
+/// Returns the definitions of all kinds as YAML, with one document per kind, for `kubectl apply`.
 ///
 /// # Errors
 ///
-/// Returns an error if a definition cannot be generated, which no input can cause.
+/// Returns an error if a definition cannot be generated. No input can cause this.
 pub fn to_yaml() -> Result<String, Error> {
     documents(&all()?)
 }
 
-/// Returns the given definitions as one YAML document each.
+/// Returns the given definitions as YAML, with one document per definition.
 ///
 /// # Errors
 ///
-/// Returns an error if a definition cannot be written as YAML.
+/// Returns an error if a definition cannot be serialized as YAML.
 pub fn documents(definitions: &[CustomResourceDefinition]) -> Result<String, Error> {
     let mut text = String::new();
     for definition in definitions {
@@ -83,10 +83,10 @@ pub fn documents(definitions: &[CustomResourceDefinition]) -> Result<String, Err
     Ok(text)
 }
 
-/// Adds `webhook: null` to the conversion of a definition.
+/// Adds `webhook: null` to the `conversion` of a definition.
 ///
-/// Upstream's deployment sets a conversion webhook. `kubectl apply` keeps it, and the API server then refuses the
-/// definition, unless the document removes it explicitly.
+/// Upstream's deployment sets a conversion webhook, and `kubectl apply` would keep it. The API server refuses such a
+/// definition, so the document must remove the webhook explicitly.
 fn with_explicit_null(definition: &CustomResourceDefinition) -> Result<Value, Error> {
     let mut document = serde_yaml_ng::to_value(definition)?;
     let conversion = document.get_mut("spec").and_then(|spec| spec.get_mut("conversion"));

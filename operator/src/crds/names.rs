@@ -6,7 +6,7 @@ pub const GROUP: &str = "agent-install.openshift.io";
 /// API version of the kinds in [`crds`](super).
 pub const VERSION: &str = "v1beta1";
 
-/// Name of the InfraEnv whose image a host booted: on Agents, and on BareMetalHosts by the user.
+/// Label with the name of the InfraEnv whose image a host booted. Set on Agents; on BareMetalHosts, the user sets it.
 pub const INFRA_ENV_LABEL: &str = "infraenvs.agent-install.openshift.io";
 
 /// Marks Secrets and ConfigMaps that the controllers watch. The value is [`LABEL_TRUE`].
@@ -15,7 +15,7 @@ pub const WATCH_LABEL: &str = "agent-install.openshift.io/watch";
 /// Marks Secrets, ConfigMaps and BareMetalHosts for the hub's backup. The value is [`LABEL_TRUE`].
 pub const BACKUP_LABEL: &str = "cluster.open-cluster-management.io/backup";
 
-/// Value of labels that are set or absent.
+/// Value of labels that mean "yes". Otherwise the label is absent.
 pub const LABEL_TRUE: &str = "true";
 
 /// Name of the BareMetalHost that an Agent belongs to.
@@ -24,7 +24,7 @@ pub const BARE_METAL_HOST_LABEL: &str = "agent-install.openshift.io/bmh";
 /// Namespace of the ClusterDeployment that an Agent is bound to; empty if it is unbound.
 pub const CLUSTER_DEPLOYMENT_NAMESPACE_LABEL: &str = "agent-install.openshift.io/clusterdeployment-namespace";
 
-/// Prefix of the labels of an Agent that are derived from its inventory.
+/// Prefix of the labels of an Agent derived from its inventory.
 pub const INVENTORY_LABEL_PREFIX: &str = "inventory.agent-install.openshift.io/";
 
 /// `true` if a disk is an SSD.
@@ -55,7 +55,7 @@ pub const INVENTORY_LABELS_VERSION: &str = "0.1";
 /// Prefix of the labels that an AgentClassification sets on matching Agents.
 pub const CLASSIFICATION_LABEL_PREFIX: &str = "agentclassification.agent-install.openshift.io/";
 
-/// Start of the value of a classification label if the query failed; reserved for this use.
+/// Prefix of the value of a classification label if the query failed. Users must not use it.
 pub const QUERY_ERROR_VALUE_PREFIX: &str = "QUERYERROR";
 
 /// State of the host record, copied to the Agent for backup and restore.
@@ -73,7 +73,7 @@ pub const AGENT_ROLE_ANNOTATION: &str = "agent.agent-install.openshift.io/role";
 /// Validations of the host record, copied to the Agent for backup and restore.
 pub const AGENT_VALIDATIONS_INFO_ANNOTATION: &str = "agent.agent-install.openshift.io/validations-info";
 
-/// Keeps the Node, Machine and BareMetalHost of an Agent on the installed cluster. The value does not matter.
+/// Keeps the Node, Machine and BareMetalHost of an Agent on the installed cluster. Any value has this effect.
 pub const SKIP_SPOKE_CLEANUP_ANNOTATION: &str = "agent.agent-install.openshift.io/skip-spoke-cleanup";
 
 /// Sorted, comma-separated keys of the node labels that an Agent inherits from its InfraEnv.
@@ -93,10 +93,11 @@ pub const IP_FAMILY_ANNOTATION: &str = "infraenv.agent-install.openshift.io/ip-f
 pub const PROPAGATE_NODE_LABELS_ANNOTATION: &str =
     "infraenv.agent-install.openshift.io/propagate-node-labels";
 
-/// Id of the infra-env in the inventory. An InfraEnv keeps it when the hub is restored, which changes its uid.
+/// Id of the infra-env in the inventory. An InfraEnv keeps this id when the hub is restored, although its uid changes.
 pub const RECORD_ID_ANNOTATION: &str = "infraenv.agent-install.openshift.io/infra-env-id";
 
-/// Marks an Agent that its InfraEnv has approved, so that a user can withdraw the approval. The value is [`LABEL_TRUE`].
+/// Marks an Agent that its InfraEnv has approved. It is not approved again if a user withdraws the approval. The value
+/// is [`LABEL_TRUE`].
 pub const AUTO_APPROVED_ANNOTATION: &str = "agent.agent-install.openshift.io/auto-approved";
 
 /// Finalizer of InfraEnvs.

@@ -1,4 +1,4 @@
-//! The frame that all custom resources share: metadata, `spec`, `status` and the definition.
+//! The structure that all custom resources share: metadata, `spec`, `status` and the definition.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,30 +21,30 @@ use super::names::{GROUP, VERSION};
 use super::schema;
 use super::wire::nullable;
 
-/// The `spec` of a kind, and what its definition says about the kind.
+/// The `spec` of a kind, and the properties of the kind for its definition.
 pub trait Kind: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned + JsonSchema {
-    /// The type of `status`.
+    /// The type of the kind's `status`.
     type Status: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwned + JsonSchema;
-    /// Name of the kind.
+    /// Name of the kind, in CamelCase.
     const KIND: &'static str;
-    /// Name of the kind in paths.
+    /// Plural name of the kind, in lower case, as used in URLs.
     const PLURAL: &'static str;
-    /// Presence of `status` in the schema.
+    /// Whether the schema contains `status`.
     const STATUS: StatusProperty = StatusProperty::Present;
 
-    /// Returns the columns of `kubectl get`.
+    /// Returns the columns that `kubectl get` prints.
     #[must_use]
     fn columns() -> Vec<CustomResourceColumnDefinition> {
         Vec::new()
     }
 }
 
-/// Presence of `status` in the schema of a kind. The subresource exists in both cases.
+/// Whether the schema of a kind contains `status`. The status subresource exists in both cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusProperty {
-    /// The API server stores the status.
+    /// The schema contains `status`, and the API server stores it.
     Present,
-    /// The API server drops the status.
+    /// The schema does not contain `status`, so the API server drops it.
     Absent,
 }
 
@@ -64,7 +64,7 @@ pub struct CustomResource<S: Kind> {
 }
 
 impl<S: Kind> CustomResource<S> {
-    /// Returns a resource with a name and a `spec`, without a namespace.
+    /// Returns a resource with this name and `spec`, and without a namespace.
     #[must_use]
     pub fn new(name: &str, spec: S) -> Self {
         let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
@@ -75,7 +75,7 @@ impl<S: Kind> CustomResource<S> {
     ///
     /// # Errors
     ///
-    /// Returns an error if the schema cannot be generated, which no input can cause.
+    /// Returns an error if the schema cannot be generated. No input can cause this.
     pub fn definition() -> Result<CustomResourceDefinition, Error> {
         let root = root_schema::<S>().map_err(|source| Error::Schema { kind: S::KIND, source })?;
         let name = Some(format!("{}.{GROUP}", S::PLURAL));
@@ -135,7 +135,7 @@ fn root_schema<S: Kind>() -> Result<JSONSchemaProps, serde_json::Error> {
     Ok(JSONSchemaProps { properties: Some(properties), ..plain("object") })
 }
 
-/// Returns a column of `kubectl get` that is always shown.
+/// Returns a column that `kubectl get` always prints.
 pub(super) fn column(name: &str, type_: &str, json_path: &str) -> CustomResourceColumnDefinition {
     CustomResourceColumnDefinition {
         name: name.to_owned(),
@@ -145,7 +145,7 @@ pub(super) fn column(name: &str, type_: &str, json_path: &str) -> CustomResource
     }
 }
 
-/// Returns a column that only `kubectl get -o wide` shows.
+/// Returns a column that only `kubectl get -o wide` prints.
 pub(super) fn wide_column(name: &str, type_: &str, json_path: &str) -> CustomResourceColumnDefinition {
     CustomResourceColumnDefinition { priority: Some(1), ..column(name, type_, json_path) }
 }

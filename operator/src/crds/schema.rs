@@ -1,7 +1,8 @@
-//! The schema of a type in the form that the API server accepts and upstream's definitions have.
+//! Generates the schema of a type, in the form that the API server accepts and that upstream's definitions have.
 //!
-//! Types are read leniently, so every member has a default for serde and none is required. What the API server must
-//! require or default is stated beside the type: `extend("required" = ...)` and `extend("x-server-default" = ...)`.
+//! Types are deserialized leniently: every member has a serde default, so no member is required. Requirements and
+//! defaults for the API server are attributes of the type: `extend("required" = ...)` and `extend("x-server-default" =
+//! ...)`.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{JSONSchemaProps, ValidationRule};
 use schemars::generate::SchemaSettings;
@@ -9,7 +10,8 @@ use schemars::transform::{Transform, transform_subschemas};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 
-/// Key of the value that the API server sets if a member is absent. A `default` in a generated schema comes from serde.
+/// Schema key of the value that the API server sets if a member is absent. The key `default` in a generated schema
+/// comes from serde instead.
 const SERVER_DEFAULT: &str = "x-server-default";
 
 /// Returns the schema of a type.
@@ -23,7 +25,7 @@ pub(super) fn of<T: JsonSchema>() -> Result<JSONSchemaProps, serde_json::Error> 
     serde_json::from_value(schema.to_value())
 }
 
-/// Returns a rule in the Common Expression Language.
+/// Returns a validation rule in the Common Expression Language (CEL).
 pub(super) fn rule(expression: &str, message: &str) -> ValidationRule {
     ValidationRule {
         rule: expression.to_owned(),
@@ -32,17 +34,17 @@ pub(super) fn rule(expression: &str, message: &str) -> ValidationRule {
     }
 }
 
-/// Returns the schema of a document that another specification defines.
+/// Returns the schema of an object whose content another specification defines.
 pub(super) fn free_form(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
 
-/// Returns the schema of an integer without a format, as Go's `int` has.
+/// Returns the schema of an integer without `format`, like Go's `int`.
 pub(super) fn plain_integer(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "integer"})
 }
 
-/// Removes what upstream's schemas do not have: `null` as a value, and defaults of serde.
+/// Removes what upstream's schemas do not contain: `null` as an allowed value, and serde defaults.
 #[derive(Clone, Debug)]
 struct Structural;
 
@@ -59,7 +61,7 @@ impl Transform for Structural {
     }
 }
 
-/// Replaces `type: [T, null]` by `type: T`.
+/// Replaces `type: [T, null]` with `type: T`.
 fn remove_null_type(members: &mut Map<String, Value>) {
     let Some(Value::Array(types)) = members.get_mut("type") else { return };
     types.retain(|name| name != "null");
@@ -69,7 +71,7 @@ fn remove_null_type(members: &mut Map<String, Value>) {
     }
 }
 
-/// Replaces `anyOf: [S, null]` by `S`. Members beside `anyOf`, such as a description, replace the same members of `S`.
+/// Replaces `anyOf: [S, null]` with `S`. Members next to `anyOf`, such as a description, override members of `S`.
 fn remove_null_branch(members: &mut Map<String, Value>) {
     let Some(Value::Array(branches)) = members.get("anyOf") else { return };
     let mut branches = branches.iter().filter(|branch| branch.get("type") != Some(&Value::from("null")));

@@ -1,4 +1,4 @@
-//! The status, the labels and the annotations of an Agent.
+//! Projects a host to the status, the labels and the annotations of its Agent.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::crds::{
 };
 use crate::label_value::label_value;
 
-/// What an Agent shows of its host.
+/// The parts of an Agent that show its host.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AgentView {
     pub(crate) status: AgentStatus,
@@ -32,7 +32,7 @@ pub(crate) struct AppliedSpec {
     pub(crate) sync: SpecSync,
 }
 
-/// Returns what the Agent of a host shows. `before` are the conditions that it shows now.
+/// Returns the parts of an Agent that show its host. `before` contains the current conditions.
 ///
 /// # Errors
 ///
@@ -67,7 +67,7 @@ pub(crate) fn view(
     Ok(AgentView { status, labels, annotations })
 }
 
-/// Returns the chosen role, or the suggested one while none is chosen.
+/// Returns the role chosen by the user, or else the suggested role.
 fn role(host: &HostDetails) -> HostRole {
     match host.record.role {
         HostRole::AutoAssign => host.record.suggested_role,
@@ -89,7 +89,7 @@ fn debug_info(host: &HostDetails, urls: &HostUrls) -> AgentDebugInfo {
     }
 }
 
-/// Returns the progress of the installation; empty while the host has no stage.
+/// Returns the progress of the installation. Empty if the host has no stage.
 fn progress(host: &HostDetails) -> AgentProgress {
     let progress = &host.record.progress;
     let Some(stage) = progress.stage else { return AgentProgress::default() };
@@ -122,7 +122,7 @@ fn validations(host: &HostDetails) -> BTreeMap<String, Vec<ValidationResult>> {
     categories.map(|(name, list)| ((*name).to_owned(), list.iter().map(result).collect())).collect()
 }
 
-/// Returns the labels that follow from the inventory. A text without a legal label value sets no label.
+/// Returns the labels derived from the inventory. A text that cannot become a legal label value sets no label.
 fn labels(inventory: &AgentInventory) -> BTreeMap<String, String> {
     let has_ssd = inventory.disks.iter().any(|disk| disk.drive_type == "SSD");
     let flags = &inventory.cpu.flags;
@@ -141,14 +141,14 @@ fn labels(inventory: &AgentInventory) -> BTreeMap<String, String> {
     labels.collect()
 }
 
-/// Returns the annotations from which the host is restored if the database is lost.
+/// Returns the annotations from which the host can be restored after a loss of the database.
 fn annotations(host: &HostDetails, has_inventory: bool) -> Result<BTreeMap<String, String>, Error> {
     let mut annotations = BTreeMap::from([
         (names::AGENT_STATE_ANNOTATION.to_owned(), host.record.status().to_string()),
         (names::AGENT_ROLE_ANNOTATION.to_owned(), host.record.role.to_string()),
         (names::AGENT_VALIDATIONS_INFO_ANNOTATION.to_owned(), validations_text(host)?),
         (names::AGENT_CURRENT_STAGE_ANNOTATION.to_owned(), stage(host)),
-        // Empty without a report, as upstream's.
+        // Empty without a report, as in the upstream service.
         (names::AGENT_INVENTORY_ANNOTATION.to_owned(), host.inventory_json().to_owned()),
     ]);
     if has_inventory {
@@ -166,7 +166,7 @@ fn validations_text(host: &HostDetails) -> Result<String, Error> {
     if host.validations.is_empty() { Ok(String::new()) } else { host.validations_json() }
 }
 
-/// Returns how the error of an operation on a host is shown.
+/// Converts the error of an operation on a host into the result shown in the conditions.
 pub(crate) fn sync_error(error: &Error) -> SpecSync {
     match error.kind() {
         ErrorKind::Unavailable | ErrorKind::Internal | ErrorKind::InsufficientStorage => {

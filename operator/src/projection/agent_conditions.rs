@@ -8,11 +8,11 @@ use crate::conditions::ConditionValue;
 /// Whether the spec of an Agent was applied to its host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SpecSync {
-    /// The host equals the spec.
+    /// The host matches the spec.
     Synced,
-    /// The spec, or an object that it refers to, must be changed.
+    /// A user must change the spec, or an object that it refers to.
     InputError(String),
-    /// The service failed.
+    /// The service failed to apply the spec.
     BackendError(String),
 }
 
@@ -32,7 +32,7 @@ impl SpecSync {
     }
 }
 
-/// Returns the conditions with their types, in the order in which a new Agent shows them.
+/// Returns the conditions and their types, in the order of a new Agent.
 pub(crate) fn conditions(
     host: &HostDetails,
     is_approved: bool,
@@ -110,7 +110,7 @@ fn validated(host: &HostDetails) -> ConditionValue {
     }
 }
 
-/// Returns the messages of the validations that did not pass, by category.
+/// Returns the messages of the validations that have not passed, by category.
 fn failing(host: &HostDetails) -> String {
     let validations = host.validations.values().flatten();
     let has_passed =

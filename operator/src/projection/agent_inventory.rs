@@ -1,4 +1,4 @@
-//! The inventory report of a host in the status of its Agent.
+//! Projects the inventory report of a host to the status of its Agent.
 
 use assisted::inventory_report::{Boot, Cpu, Disk, Gpu, Interface, InventoryReport, Memory, SystemVendor};
 use assisted::{List, Text};
@@ -8,7 +8,7 @@ use crate::crds::{
     InventoryInterface, InventoryMemory, InventorySystemVendor, IoPerformance,
 };
 
-/// Returns the inventory in the form of the custom resource.
+/// Converts an inventory report into the form of the custom resource.
 pub(crate) fn inventory(report: &InventoryReport<'_>) -> AgentInventory {
     AgentInventory {
         report_time: None,
@@ -39,7 +39,7 @@ fn cpu(cpu: &Cpu<'_>) -> InventoryCpu {
     }
 }
 
-/// Drops the fraction of a number of megahertz. No processor has more than a million.
+/// Drops the fraction of a clock rate in megahertz. No CPU exceeds a million megahertz.
 fn whole(number: f64) -> i64 {
     let text = format!("{:.0}", number.clamp(0.0, 1e6).floor());
     text.parse().unwrap_or(0)

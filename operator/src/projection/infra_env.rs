@@ -1,4 +1,4 @@
-//! The status of an InfraEnv.
+//! Projects the state of an image to the status of an InfraEnv.
 
 use std::collections::BTreeMap;
 
@@ -12,31 +12,31 @@ use crate::crds::{BootArtifactUrls, InfraEnvStatus, Selector};
 /// The type of the only condition of an InfraEnv.
 pub(crate) const IMAGE_CREATED: &str = "ImageCreated";
 
-/// The reason of the condition while no image can be made.
+/// The reason of the condition if the image cannot be created.
 pub(crate) const IMAGE_CREATION_ERROR: &str = "ImageCreationError";
 
 /// The state of the image of an InfraEnv.
 #[derive(Clone, Debug)]
 pub(crate) enum ImageState {
-    /// The image can be downloaded.
+    /// The image is available for download.
     Available {
-        /// The URLs of the image and its files.
+        /// The URLs of the image and of its artifacts.
         urls: Box<ImageUrls>,
-        /// The kind of the published iPXE script.
+        /// The type of the published iPXE script.
         script: IpxeScript,
-        /// Whether the image has static networks.
+        /// Whether the image contains static networks.
         has_networks: bool,
     },
-    /// The resource, or an object that it refers to, must be changed.
+    /// A user must change the resource, or an object that it refers to.
     InvalidInput(String),
-    /// The image cannot be made at the moment.
+    /// The image cannot be created at the moment.
     InternalError(String),
     /// The cluster of the InfraEnv does not exist.
     MissingCluster(String),
 }
 
 impl ImageState {
-    /// Returns `true` if the condition of a status already shows this state.
+    /// Returns `true` if the conditions in `status` already show this state.
     pub(crate) fn is_shown(&self, status: Option<&InfraEnvStatus>) -> bool {
         let value = self.condition();
         let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
@@ -68,7 +68,7 @@ impl ImageState {
     }
 }
 
-/// Returns the status of the InfraEnv with this name.
+/// Returns the status of the InfraEnv named `name`.
 #[must_use]
 pub(crate) fn status(
     before: Option<&InfraEnvStatus>,

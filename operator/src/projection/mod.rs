@@ -1,4 +1,4 @@
-//! What resources show of records: pure functions from a record to a status.
+//! Pure functions that compute the status of a resource from inventory records.
 
 pub(crate) mod agent;
 mod agent_conditions;

@@ -1,4 +1,4 @@
-//! The ValidatingWebhookConfigurations: where the API server sends which requests.
+//! The ValidatingWebhookConfigurations, which define the requests that the API server sends to the webhooks.
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
@@ -18,21 +18,21 @@ use crate::errors::RequestError;
 use crate::requests::Verb;
 use crate::writer::Writer;
 
-/// Time in seconds that the API server waits for a response.
+/// Time that the API server waits for a response, in seconds.
 const TIMEOUT: i32 = 10;
 
-/// The configurations of all webhooks.
+/// The configurations of all webhooks of this operator.
 #[derive(Clone, Debug)]
 pub(super) struct Configurations {
     pub(super) endpoint: WebhookEndpoint,
-    /// Appended to the names of the configurations.
+    /// Suffix of the configuration names.
     pub(super) name_suffix: String,
-    /// The namespaces whose objects are reviewed. Empty: all.
+    /// The namespaces whose objects are reviewed. Empty means all namespaces.
     pub(super) namespaces: Vec<String>,
 }
 
 impl Configurations {
-    /// Creates or changes the configurations that differ. Without a bundle, the stored one is kept.
+    /// Creates or updates the configurations that differ. If `bundle` is `None`, the stored CA bundle stays.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl Configurations {
         };
         let stored = stored.webhooks.unwrap_or_default();
         if bundle.is_none() {
-            // Another program may have injected it.
+            // Another program may have injected the CA bundle.
             let injected = stored.iter().find_map(|it| it.client_config.ca_bundle.clone());
             webhook.client_config.ca_bundle = injected;
         }
@@ -84,7 +84,8 @@ impl Configurations {
         Ok(())
     }
 
-    /// Returns a webhook with all members that the API server would set to a default, so that it can be compared.
+    /// Returns a webhook with explicit values for all members that the API server would otherwise default. So it can be
+    /// compared with the stored webhook.
     fn webhook(&self, resource: ReviewedResource, bundle: Option<&str>) -> ValidatingWebhook {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
         let operations = match resource {
@@ -148,7 +149,7 @@ impl Configurations {
     }
 }
 
-/// Returns the name of a webhook: the upstream service's, if it has the webhook.
+/// Returns the name of a webhook. It equals the name in the upstream service, if that has the same webhook.
 fn name(resource: ReviewedResource) -> String {
     let kind = match resource {
         ReviewedResource::InfraEnvs => "infraenv",

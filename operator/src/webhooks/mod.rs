@@ -1,9 +1,9 @@
-//! Admission webhooks: they deny objects with faults when they are applied.
+//! Admission webhooks: they deny faulty objects when a user applies them.
 //!
-//! `rules` has the rules of the Assisted Installer's webhooks. `faults` finds what a reconciliation would report later. A
-//! fault that an object had before a change does not block the change.
+//! `rules` implements the rules of the Assisted Installer's webhooks. `faults` finds faults that a reconciliation would
+//! report later. A fault that the object already had before a change does not block the change.
 //!
-//! All replicas respond to requests. The leader alone makes the certificates and writes the configurations.
+//! All replicas review requests. Only the leader creates the certificates and writes the configurations.
 
 pub(crate) mod rules;
 
@@ -45,7 +45,7 @@ pub(crate) struct Webhooks {
     configurations: Configurations,
 }
 
-/// The leader could not make the certificates or write the configurations.
+/// The reason why the leader could not create the certificates or write the configurations.
 #[derive(Debug, thiserror::Error)]
 enum PublishError {
     #[error(transparent)]
@@ -71,7 +71,7 @@ impl Webhooks {
         Self { client, inventory, namespace: operator.lease_namespace.clone(), settings, configurations }
     }
 
-    /// Starts the server and the reload of its certificate.
+    /// Starts the HTTPS server, and the task that reloads its certificate.
     pub(crate) fn start(&self, tasks: &mut JoinSet<()>, caches: &InfraEnvCaches) {
         let served = ServedCertificate::new();
         match &self.settings.certificate {
@@ -89,7 +89,7 @@ impl Webhooks {
         }
     }
 
-    /// Keeps the certificates and the configurations current. Never returns. The leader calls it.
+    /// Keeps the certificates and the configurations current while this replica is the leader. Never returns.
     pub(crate) async fn lead(&self, writer: &Writer) {
         let mut is_failing = false;
         loop {
@@ -121,8 +121,8 @@ impl Webhooks {
         }
     }
 
-    /// Publishes the stored authorities, and then renews what is due: a new authority must not sign before the API
-    /// servers know it.
+    /// Publishes the stored authorities first, and then renews what is due. A new authority must not sign before the
+    /// API servers trust it.
     async fn publish_managed(&self, writer: &Writer, clock: &dyn Clock) -> Result<(), PublishError> {
         let (secrets, names) = (self.secrets(), self.settings.endpoint.names());
         let (stored, version) = certificates::read(writer, &secrets).await?;

@@ -1,4 +1,4 @@
-//! AdmissionReviews, version 1.
+//! AdmissionReview requests and responses, version 1.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -9,32 +9,32 @@ const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
 /// Maximum number of warnings in a response. The API server limits their total length.
 const MAX_WARNINGS: usize = 10;
-/// Maximum number of characters in a warning. The API server cuts longer ones.
+/// Maximum number of characters in a warning. The API server truncates longer warnings.
 const MAX_WARNING_LEN: usize = 250;
 
-/// A request for a review.
+/// The request in an AdmissionReview.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct AdmissionRequest {
-    /// The id, which the response repeats.
+    /// Id of the request. The response repeats it.
     pub(crate) uid: String,
-    /// The resource of the object.
+    /// Resource of the object, such as `infraenvs`.
     pub(crate) resource: GroupVersionResource,
-    /// The subresource, such as `status`.
+    /// Subresource, such as `status`. `None` for the object itself.
     pub(crate) sub_resource: Option<String>,
-    /// The name of the object. Empty if the API server generates it.
+    /// Name of the object. Empty if the API server generates it.
     pub(crate) name: String,
-    /// The namespace of the object.
+    /// Namespace of the object.
     pub(crate) namespace: Option<String>,
     /// `CREATE`, `UPDATE`, `DELETE` or `CONNECT`.
     pub(crate) operation: String,
-    /// The object after the operation.
+    /// The object after the operation. `None` for a deletion.
     pub(crate) object: Option<Value>,
-    /// The object before the operation.
+    /// The object before the operation. `None` for a creation.
     pub(crate) old_object: Option<Value>,
 }
 
-/// A resource with its group and version.
+/// A resource, with its API group and version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) struct GroupVersionResource {
     pub(crate) group: String,
@@ -53,14 +53,14 @@ struct Envelope {
 /// The result of a review.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// The denial. `None`: the request is allowed.
+    /// The denial, or `None` if the request is allowed.
     pub(crate) denial: Option<Denial>,
-    /// Warnings for the user.
+    /// Warnings for the user, which `kubectl` prints.
     pub(crate) warnings: Vec<String>,
 }
 
 impl Verdict {
-    /// Returns the verdict that allows a request without warnings.
+    /// Returns a verdict that allows the request, without warnings.
     pub(crate) fn allowed() -> Self {
         Self::default()
     }
@@ -72,11 +72,11 @@ impl From<Denial> for Verdict {
     }
 }
 
-/// Reads an AdmissionReview.
+/// Parses an AdmissionReview.
 ///
 /// # Errors
 ///
-/// Returns an error that says what is wrong.
+/// Returns an error message if the body is not a valid AdmissionReview of version 1.
 pub(crate) fn parse(body: &[u8]) -> Result<AdmissionRequest, String> {
     let envelope: Envelope =
         serde_json::from_slice(body).map_err(|error| format!("cannot parse the AdmissionReview: {error}"))?;
@@ -89,7 +89,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<AdmissionRequest, String> {
         .ok_or_else(|| "the AdmissionReview has no request with a uid".to_owned())
 }
 
-/// Returns the AdmissionReview of the response.
+/// Returns the AdmissionReview for the response.
 pub(crate) fn response(request: &AdmissionRequest, verdict: &Verdict) -> Value {
     let mut response = json!({"uid": request.uid, "allowed": verdict.denial.is_none()});
     if let Some(members) = response.as_object_mut() {
@@ -113,7 +113,8 @@ fn status(request: &AdmissionRequest, denial: &Denial) -> Value {
         "reason": denial.reason, "message": denial.message, "details": details})
 }
 
-/// Returns a text as a warning: an HTTP header without control characters.
+/// Converts a text into a warning. Warnings are HTTP headers, so control characters are replaced and long texts are
+/// truncated.
 fn one_line(text: &str) -> String {
     let characters = text.chars().map(|character| if character.is_control() { ' ' } else { character });
     characters.take(MAX_WARNING_LEN).collect()
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_are_bounded_and_have_no_control_characters() {
+    fn warnings_are_truncated_and_have_no_control_characters() {
         let warnings = vec![format!("a\n{}", "é".repeat(400)); 20];
         let verdict = Verdict { denial: None, warnings };
         let response = response(&AdmissionRequest::default(), &verdict);

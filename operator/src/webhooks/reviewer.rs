@@ -1,4 +1,4 @@
-//! The review of one request by the rules and the checks of its resource.
+//! Reviews one request with the rules and checks of its resource.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::crds::names::{GROUP, VERSION};
 use crate::crds::{Agent, AgentClassification, CustomResource, InfraEnv, Kind, NMStateConfig};
 use crate::object::ObjectKey;
 
-/// A resource that has a webhook.
+/// A resource for which a webhook exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReviewedResource {
     InfraEnvs,
@@ -20,11 +20,11 @@ pub(crate) enum ReviewedResource {
 }
 
 impl ReviewedResource {
-    /// All resources that have a webhook.
+    /// All resources for which a webhook exists.
     pub(crate) const ALL: [Self; 4] =
         [Self::InfraEnvs, Self::Agents, Self::NMStateConfigs, Self::AgentClassifications];
 
-    /// Returns the name of the resource in paths.
+    /// Returns the name of the resource in URLs.
     pub(crate) fn plural(self) -> &'static str {
         match self {
             Self::InfraEnvs => "infraenvs",
@@ -35,20 +35,20 @@ impl ReviewedResource {
     }
 }
 
-/// Reviews requests.
+/// Reviews admission requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Reviewer {
     check: FaultCheck,
 }
 
-/// The object of a request, and its former state in an update.
+/// The object of a request, and its previous state if the request is an update.
 struct Objects<S: Kind> {
     new: CustomResource<S>,
     old: Option<CustomResource<S>>,
 }
 
 impl<S: Kind> Objects<S> {
-    /// Checks by the rule for creations or by the rule for updates.
+    /// Applies the rule for creations or the rule for updates.
     fn obey<E>(
         &self,
         creation: impl FnOnce(&CustomResource<S>) -> Result<(), E>,
@@ -60,7 +60,7 @@ impl<S: Kind> Objects<S> {
         }
     }
 
-    /// Returns `true` if the object is being deleted, so that only its finalizers matter.
+    /// Returns `true` if the object is being deleted. Then only its finalizers matter.
     fn is_deleted(&self) -> bool {
         self.new.metadata.deletion_timestamp.is_some()
     }
@@ -71,7 +71,8 @@ impl Reviewer {
         Self { check }
     }
 
-    /// Reviews a request that was sent to the path of a resource. Nothing is written, also without dry run.
+    /// Reviews a request received at the path of a resource. A review never writes anything, so dry runs need no
+    /// special handling.
     pub(crate) async fn review(&self, path: ReviewedResource, request: &mut AdmissionRequest) -> Verdict {
         let resource = &request.resource;
         let is_known = (resource.group.as_str(), resource.version.as_str()) == (GROUP, VERSION)
@@ -116,7 +117,7 @@ impl Reviewer {
 
 fn agent(request: &mut AdmissionRequest) -> Result<Verdict, Denial> {
     let objects = objects(request)?;
-    // Upstream checks updates only.
+    // Upstream checks only updates.
     objects.obey(|_: &Agent| Ok(()), rules::agent::update)?;
     Ok(Verdict::allowed())
 }

@@ -21,30 +21,31 @@ use tokio_rustls::TlsAcceptor;
 use super::review;
 use super::reviewer::{ReviewedResource, Reviewer};
 
-/// The path of all webhooks. A resource name follows it.
+/// Base path of all webhooks. The name of the resource follows.
 pub(crate) const BASE_PATH: &str = "/apis/admission.agentinstall.openshift.io/v1/";
 
-/// Maximum length of a body. The API server stores objects of up to 1.5 MiB, and an update has two.
+/// Maximum length of a request body. The API server stores objects of up to 1.5 MiB, and an update contains two
+/// objects.
 const MAX_BODY_LEN: usize = 3 << 20;
-/// Maximum number of connections. API servers keep idle ones.
+/// Maximum number of connections. API servers keep idle connections open.
 const MAX_CONNECTIONS: usize = 256;
-/// Maximum number of requests in progress.
+/// Maximum number of concurrent requests.
 const MAX_REQUESTS: usize = 32;
-/// Maximum duration of a TLS handshake, and of a request. The API server waits as long.
+/// Maximum duration of a TLS handshake, and of a request. The API server waits for the same time.
 const MAX_TIME: Duration = Duration::from_secs(10);
-/// Maximum duration until a request begins on an open connection.
+/// Maximum idle time before the next request on an open connection.
 const MAX_IDLE: Duration = Duration::from_secs(120);
-/// Delay after a connection could not be accepted, such as without free file descriptors.
+/// Delay after a connection could not be accepted, for example because no file descriptors are free.
 const ACCEPT_DELAY: Duration = Duration::from_millis(100);
 
-/// What all connections share.
+/// The state that all connections share.
 struct Server {
     tls: TlsAcceptor,
     reviewer: Reviewer,
     requests: Semaphore,
 }
 
-/// Serves the webhooks. Never returns. If it is dropped, connections are closed.
+/// Serves the webhooks. Never returns. If the future is dropped, all connections are closed.
 pub(crate) async fn serve(listener: Arc<TcpListener>, tls: TlsAcceptor, reviewer: Reviewer) {
     let server = Arc::new(Server { tls, reviewer, requests: Semaphore::new(MAX_REQUESTS) });
     let connections = Arc::new(Semaphore::new(MAX_CONNECTIONS));
@@ -101,7 +102,7 @@ impl Server {
 
     async fn try_respond(&self, request: Request<Incoming>) -> Result<Bytes, Refusal> {
         let resource = resource_of(&request)?;
-        // Only the part of the memory that the slots allow holds bodies.
+        // The slots limit how many request bodies are in memory at the same time.
         let _slot = self.requests.acquire().await;
         let body = Limited::new(request.into_body(), MAX_BODY_LEN);
         let body = body.collect().await.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
@@ -124,7 +125,7 @@ impl Server {
     }
 }
 
-/// Returns the resource that a request with a valid head is about.
+/// Returns the resource for the path of a request, if the request line and headers are valid.
 fn resource_of(request: &Request<Incoming>) -> Result<ReviewedResource, Refusal> {
     let name = request.uri().path().strip_prefix(BASE_PATH);
     let resource = ReviewedResource::ALL.into_iter().find(|resource| name == Some(resource.plural()));
@@ -144,7 +145,7 @@ fn resource_of(request: &Request<Incoming>) -> Result<ReviewedResource, Refusal>
     Ok(resource)
 }
 
-/// The response to a request that has no review.
+/// The response to a request that is not a valid admission review.
 struct Refusal {
     status: StatusCode,
     message: String,

@@ -10,62 +10,62 @@ use tokio::net::TcpListener;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct WebhookSettings {
-    /// The listener of the HTTPS server.
+    /// The listening socket of the HTTPS server.
     pub listener: Arc<TcpListener>,
-    /// The address that the API server uses.
+    /// The address at which the API server reaches the webhooks.
     pub endpoint: WebhookEndpoint,
-    /// The serving certificate.
+    /// The source of the serving certificate.
     pub certificate: WebhookCertificate,
-    /// Appended to the names of the ValidatingWebhookConfigurations.
+    /// Suffix of the names of the ValidatingWebhookConfigurations.
     pub name_suffix: String,
-    /// How often the leader checks the certificates and the configurations.
+    /// Interval at which the leader checks the certificates and the configurations.
     pub interval: Duration,
 }
 
-/// The address that the API server uses for webhooks.
+/// The address at which the API server reaches the webhooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebhookEndpoint {
-    /// A Service.
+    /// A Service in the same cluster as the API server.
     Service {
-        /// The namespace of the Service.
+        /// Namespace of the Service.
         namespace: String,
-        /// The name of the Service.
+        /// Name of the Service.
         name: String,
-        /// The port of the Service.
+        /// Port of the Service.
         port: u16,
     },
-    /// An address outside of the cluster.
+    /// An address outside the cluster.
     Address {
-        /// The host name or IP address. An IPv6 address is in brackets.
+        /// Host name or IP address. An IPv6 address must be in brackets.
         host: String,
-        /// The port.
+        /// TCP port at this address.
         port: u16,
     },
 }
 
-/// The origin of the serving certificate.
+/// The source of the serving certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebhookCertificate {
-    /// The leader makes it, and its certificate authority. They are in the Secret
+    /// The leader creates the certificate and its certificate authority, and stores them in the Secret
     /// [`WEBHOOK_SECRET`](crate::WEBHOOK_SECRET) in the namespace of the lease.
     Managed,
-    /// Files that another program renews.
+    /// Another program creates and renews the files.
     Files {
-        /// The certificate and its chain in PEM.
+        /// File with the certificate and its chain, in PEM.
         certificate: PathBuf,
-        /// The key in PEM.
+        /// File with the private key, in PEM.
         key: PathBuf,
-        /// The certificates in PEM that the API server trusts. `None`: another program adds them to the
-        /// ValidatingWebhookConfigurations.
+        /// File with the CA certificates that the API server must trust, in PEM. `None` if another program adds them to
+        /// the ValidatingWebhookConfigurations.
         authorities: Option<PathBuf>,
     },
 }
 
 impl WebhookSettings {
-    /// The default of `interval`.
+    /// The default interval.
     pub const INTERVAL: Duration = Duration::from_secs(60);
 
-    /// Returns settings with a managed certificate.
+    /// Returns settings with a managed certificate and the default interval.
     pub fn new(listener: TcpListener, endpoint: WebhookEndpoint) -> Self {
         Self {
             listener: Arc::new(listener),
@@ -78,7 +78,7 @@ impl WebhookSettings {
 }
 
 impl WebhookEndpoint {
-    /// Returns the names that the serving certificate must have.
+    /// Returns the DNS names or addresses that the serving certificate must contain.
     pub(super) fn names(&self) -> Vec<String> {
         match self {
             Self::Service { namespace, name, .. } => {

@@ -1,4 +1,4 @@
-//! Creation of the Agent of a new host.
+//! Creates the Agent for a new host.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::projection::SpecSync;
 use crate::projection::agent::{AppliedSpec, view};
 
 impl AgentController {
-    /// Creates the Agent of a host with everything but its status.
+    /// Creates the Agent of a host, without its status.
     pub(super) async fn create(
         &self,
         key: &ObjectKey,
@@ -42,7 +42,7 @@ impl AgentController {
     }
 }
 
-/// Returns the labels, annotations, owner and spec that an InfraEnv gives to its Agents.
+/// Returns the metadata and spec that an InfraEnv assigns to its new Agents: labels, annotations, owner and spec.
 pub(super) fn initial(infra_env: &InfraEnv) -> (ObjectMeta, AgentSpec) {
     let name = infra_env.metadata.name.clone().unwrap_or_default();
     let mut labels = BTreeMap::from([(INFRA_ENV_LABEL.to_owned(), name)]);
@@ -66,12 +66,13 @@ pub(super) fn initial(infra_env: &InfraEnv) -> (ObjectMeta, AgentSpec) {
     (meta, AgentSpec { approved, node_labels, ..AgentSpec::default() })
 }
 
-/// Returns `true` if the InfraEnv approves its Agents.
+/// Returns `true` if the InfraEnv approves its Agents automatically.
 pub(super) fn is_auto_approving(infra_env: &InfraEnv) -> bool {
     infra_env.spec.agent_approval.as_ref().is_some_and(|approval| approval.auto_approve)
 }
 
-/// Returns the reference to the owner. It neither controls the Agent nor delays its own deletion.
+/// Returns the owner reference of an Agent. The InfraEnv owns the Agent but is not its controller, and the Agent does
+/// not block the deletion of the InfraEnv.
 pub(super) fn owner_reference(infra_env: &InfraEnv) -> OwnerReference {
     OwnerReference {
         api_version: InfraEnv::api_version(&()).into_owned(),
@@ -82,7 +83,7 @@ pub(super) fn owner_reference(infra_env: &InfraEnv) -> OwnerReference {
     }
 }
 
-/// Returns the labels of the InfraEnv that its annotation passes on to the nodes.
+/// Returns the labels that the InfraEnv passes on to the nodes, as its annotation requests.
 fn node_labels(infra_env: &InfraEnv) -> BTreeMap<String, String> {
     let annotations = infra_env.metadata.annotations.as_ref();
     let keys = annotations.and_then(|annotations| annotations.get(PROPAGATE_NODE_LABELS_ANNOTATION));

@@ -1,4 +1,4 @@
-//! The spec of an Agent as choices of its host.
+//! Applies the spec of an Agent to its host.
 
 use assisted::host::Header;
 use inventory::host::HostSpec;
@@ -13,12 +13,12 @@ use crate::object::ObjectKey;
 use crate::projection::SpecSync;
 use crate::projection::agent::sync_error;
 
-/// The key of a token in a Secret.
+/// The key of the token in a Secret.
 const TOKEN: &str = "ignition-token";
 
 impl AgentController {
-    /// Applies the spec to the host, and returns `true` with the result if the host has changed. The approval is applied
-    /// even if another value is refused, because it may have been withdrawn.
+    /// Applies the spec to the host. Returns the result, and `true` if the host has changed. The approval is applied
+    /// even if another value is invalid, because the user may have withdrawn it.
     pub(super) async fn apply_spec(
         &self,
         spec: &AgentSpec,
@@ -36,7 +36,7 @@ impl AgentController {
         Ok((sync, ensured.is_changed()))
     }
 
-    /// Returns the choices of the host, or how their fault is shown.
+    /// Converts the spec into choices of the host. For an invalid spec, returns the text and reason for the condition.
     async fn host_spec(
         &self,
         spec: &AgentSpec,

@@ -1,4 +1,4 @@
-//! Labels, annotations and owner of an Agent.
+//! The labels, annotations and owner of an Agent.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ use crate::projection::agent::AgentView;
 use crate::writer::Part;
 
 impl AgentController {
-    /// Adds what is missing to an Agent that this service did not create in this form: finalizer and owner. Resets an
-    /// Agent whose machine has booted the image of another InfraEnv. Approves an Agent once if its InfraEnv does.
+    /// Adds a missing finalizer or owner to an Agent. Resets the Agent if its machine has booted the image of another
+    /// InfraEnv. Approves the Agent once if its InfraEnv approves Agents automatically.
     pub(super) async fn claim(
         &self,
         key: &ObjectKey,
@@ -40,7 +40,7 @@ impl AgentController {
         Ok(self.cached(key, object))
     }
 
-    /// Returns the changes of the labels that AgentClassifications set.
+    /// Returns the changes of the labels that AgentClassifications set on the Agent.
     pub(super) async fn classify(
         &self,
         key: &ObjectKey,
@@ -58,14 +58,14 @@ impl AgentController {
             false => Some(to_value(&view.status.inventory)?),
         };
         let queries = Arc::clone(&self.queries);
-        // A hostile query may take a while.
+        // A malicious query may take some time, so it must not block this thread.
         let evaluate = move || changes(&labels, &classifications, inventory.as_ref(), &queries);
         let evaluated = tokio::task::spawn_blocking(evaluate).await;
         evaluated
             .map_err(|error| ReconcileError::Backend(format!("the evaluation of a query failed: {error}")))
     }
 
-    /// Writes the labels and annotations that differ. Others are left alone.
+    /// Writes the labels and annotations that differ. All others stay unchanged.
     pub(super) async fn label(
         &self,
         key: &ObjectKey,
@@ -114,7 +114,7 @@ fn missing(agent: &CachedAgent, infra_env: &InfraEnv) -> Option<Value> {
     (!patch.is_empty()).then_some(Value::Object(patch))
 }
 
-/// Returns the patch that turns the Agent into a new one of this InfraEnv. Annotations of others stay.
+/// Returns the patch that resets the Agent to a new Agent of this InfraEnv. Annotations of other programs stay.
 fn reset(agent: &CachedAgent, infra_env: &InfraEnv) -> Result<Value, ReconcileError> {
     let (ObjectMeta { labels, annotations, owner_references, .. }, spec) = initial(infra_env);
     let before = json!({"labels": agent.meta().labels, "spec": to_value(&agent.spec)?});

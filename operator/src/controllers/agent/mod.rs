@@ -1,4 +1,4 @@
-//! Agents: one for each host, which shows the host and whose spec the host follows.
+//! The controller of Agents. Each host has an Agent, whose status shows the host and whose spec configures it.
 
 mod creation;
 mod host_spec;
@@ -34,7 +34,7 @@ use crate::record_id;
 use crate::status_members::agent_status_members;
 use crate::writer::{Part, Writer};
 
-/// Delay after a host disappeared during a reconciliation.
+/// Delay after a host has disappeared during a reconciliation.
 const SOON: Duration = Duration::from_secs(1);
 
 /// The controller of Agents.
@@ -51,7 +51,7 @@ pub(crate) struct AgentController {
     pub(crate) status_times: StatusTimes,
 }
 
-/// A host and the InfraEnv whose image it booted.
+/// A host, and the InfraEnv whose image it booted.
 struct OwnedHost {
     key: HostKey,
     details: HostDetails,
@@ -101,8 +101,8 @@ impl AgentController {
         self.synchronize(key, agent, host).await
     }
 
-    /// Returns the host of an Agent: the one that registered last, if a machine booted images of several InfraEnvs. The
-    /// others are deleted.
+    /// Returns the host of an Agent. If a machine has booted images of several InfraEnvs, returns the host that
+    /// registered last, and deletes the others.
     async fn host(
         &self,
         key: &ObjectKey,
@@ -123,14 +123,14 @@ impl AgentController {
         Ok(last)
     }
 
-    /// Returns the keys of the hosts that an Agent may belong to.
+    /// Returns the keys of all hosts that may belong to an Agent.
     fn host_keys(&self, key: &ObjectKey, agent: Option<&CachedAgent>) -> Vec<HostKey> {
         let Ok(host_id) = key.name.parse::<HostId>() else { return Vec::new() };
         let mut ids = self.hosts.find(key);
         let labelled = agent.and_then(CachedAgent::infra_env);
         let labelled = labelled.and_then(|name| self.infra_envs.get(&ObjectKey::new(&key.namespace, name)));
         ids.extend(labelled.and_then(|infra_env| record_id::of_infra_env(&infra_env.metadata).ok()));
-        // An Agent must not reach the host of another namespace by the annotation of an InfraEnv.
+        // The annotation of an InfraEnv must not connect an Agent to a host of another namespace.
         let is_own = |id: &InfraEnvId| {
             self.infra_env_ids.find(*id).is_some_and(|infra_env| infra_env.namespace == key.namespace)
         };
@@ -138,14 +138,14 @@ impl AgentController {
         ids.map(|infra_env_id| HostKey { infra_env_id, host_id }).collect()
     }
 
-    /// Returns the InfraEnv of an infra-env, in the namespace of an Agent, unless it is being deleted.
+    /// Returns the InfraEnv of an infra-env, if it is in the namespace of the Agent and is not being deleted.
     fn live_infra_env(&self, key: &ObjectKey, id: InfraEnvId) -> Option<Arc<InfraEnv>> {
-        let infra_env = self.infra_env_ids.find(id).filter(|found| found.namespace == key.namespace)?;
+        let infra_env = self.infra_env_ids.find(id).filter(|owner| owner.namespace == key.namespace)?;
         let infra_env = self.infra_envs.get(&infra_env)?;
         infra_env.metadata.deletion_timestamp.is_none().then_some(infra_env)
     }
 
-    /// Applies the spec to the host, and shows the host.
+    /// Applies the spec to the host, and updates the Agent from the host.
     async fn synchronize(
         &self,
         key: &ObjectKey,
@@ -171,7 +171,8 @@ impl AgentController {
         })
     }
 
-    /// Writes the status if it differs from what the watch showed. Returns the delay if it was written too recently.
+    /// Writes the status if it differs from the cached status. If the last write was too recent, returns the time to
+    /// wait.
     async fn show(
         &self,
         key: &ObjectKey,
@@ -193,7 +194,7 @@ impl AgentController {
         Ok(None)
     }
 
-    /// Deletes the host, and then removes the finalizer. A machine that still runs registers again.
+    /// Deletes the host, and then removes the finalizer. If the machine still runs, it registers again.
     async fn delete(&self, key: &ObjectKey, agent: &Arc<CachedAgent>) -> Result<Next, ReconcileError> {
         let finalizers = agent.meta().finalizers.iter().flatten();
         let others: Vec<_> = finalizers.clone().filter(|finalizer| *finalizer != AGENT_FINALIZER).collect();
@@ -210,8 +211,8 @@ impl AgentController {
         Ok(Next::Wait)
     }
 
-    /// Returns the host of an Agent whose InfraEnv has not been reconciled yet by this leader. Without its deletion, the
-    /// InfraEnv would create the deleted Agent again.
+    /// Returns the host of an Agent whose InfraEnv this leader has not reconciled yet. The caller must delete this host
+    /// too. Otherwise, the reconciliation of the InfraEnv would create the deleted Agent again.
     async fn unconfirmed_host(
         &self,
         key: &ObjectKey,
@@ -238,8 +239,8 @@ impl AgentController {
         }
     }
 
-    /// Returns the cached form of an Agent that was just written.
-    fn cached(&self, key: &ObjectKey, written: Agent) -> Arc<CachedAgent> {
-        self.agents.get(key).unwrap_or_else(|| Arc::new(CachedAgent::from_object(written)))
+    /// Returns the cached form of a newly written Agent.
+    fn cached(&self, key: &ObjectKey, agent: Agent) -> Arc<CachedAgent> {
+        self.agents.get(key).unwrap_or_else(|| Arc::new(CachedAgent::from_object(agent)))
     }
 }

@@ -1,4 +1,4 @@
-//! Restoration of the host of an Agent, after the loss of the database.
+//! Restores the host of an Agent after the loss of the database.
 
 use assisted::host::{HostKind, HostRole};
 use chrono::{DateTime, Utc};
@@ -14,8 +14,8 @@ use crate::errors::ReconcileError;
 use crate::object::ObjectKey;
 
 impl AgentController {
-    /// Creates the host again from what its Agent recorded. Returns `true` if the host exists now. Without the InfraEnv
-    /// or its infra-env, nothing happens.
+    /// Recreates the host from the data recorded in its Agent. Returns `true` if the host exists afterwards. Does
+    /// nothing if the InfraEnv or its infra-env does not exist.
     pub(super) async fn restore(
         &self,
         key: &ObjectKey,
@@ -27,9 +27,9 @@ impl AgentController {
         else {
             return Ok(false);
         };
-        // The cache holds no large annotations.
+        // The cache does not contain large annotations.
         let Some(agent) = self.writer.get::<Agent>(key).await? else { return Ok(false) };
-        // The cache may be older: the previous leader may have deleted the host and the Agent.
+        // The cached Agent may be outdated: the previous leader may have deleted the host and the Agent.
         if agent.metadata.deletion_timestamp.is_some() {
             return Ok(false);
         }
@@ -40,16 +40,16 @@ impl AgentController {
                 tracing::info!(agent = %key, "host restored from its Agent");
                 Ok(true)
             }
-            // Its machine has registered meanwhile.
+            // The machine has registered in the meantime.
             Err(error) if error.kind() == ErrorKind::Conflict => Ok(true),
-            // The infra-env does not exist yet.
+            // The infra-env is not restored yet.
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// Returns what an Agent recorded of its host. Values of other versions that are not known are left out.
+/// Returns the recorded data of an Agent's host. Unknown values, written by other versions, are omitted.
 fn recorded(agent: &Agent, now: DateTime<Utc>) -> RestoredHost {
     let text = |name: &str| {
         let text = agent.metadata.annotations.as_ref()?.get(name)?;

@@ -1,4 +1,4 @@
-//! The times of the last writes of statuses, which limit their rate.
+//! Limits how often the status of each object is written.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,27 +8,27 @@ use tokio::time::Instant;
 
 use crate::object::ObjectKey;
 
-/// Minimum time between two writes of the status of one object.
+/// Minimum time between two writes of the same status.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The time of the last write of each status.
+/// The time of the last status write for each object.
 #[derive(Debug, Default)]
 pub(crate) struct StatusTimes(Mutex<HashMap<ObjectKey, Instant>>);
 
 impl StatusTimes {
-    /// Returns the time until the status of an object can be written. `None`: it can be written now.
+    /// Returns the time to wait before the status may be written, or `None` if it may be written now.
     pub(super) fn delay(&self, key: &ObjectKey) -> Option<Duration> {
         let next = *self.times().get(key)? + INTERVAL;
         let delay = next.saturating_duration_since(Instant::now());
         (!delay.is_zero()).then_some(delay)
     }
 
-    /// Notes that the status of an object was written.
+    /// Records a write of the status.
     pub(super) fn note(&self, key: &ObjectKey) {
         self.times().insert(key.clone(), Instant::now());
     }
 
-    /// Forgets an object that does not exist any more.
+    /// Drops an object that no longer exists.
     pub(super) fn remove(&self, key: &ObjectKey) {
         self.times().remove(key);
     }
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn status_waits_until_a_second_after_the_last_write() {
+    async fn status_write_waits_one_second_after_the_last_write() {
         let (times, key) = (StatusTimes::default(), ObjectKey::new("ns", "a"));
         assert_eq!(times.delay(&key), None);
         times.note(&key);

@@ -1,4 +1,4 @@
-//! Deletion of an InfraEnv.
+//! Handles the deletion of an InfraEnv.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use crate::record_id;
 use crate::writer::Part;
 
 impl InfraEnvController {
-    /// Deletes the infra-env with its hosts, and then removes the finalizer. The garbage collector deletes the Agents,
-    /// which the InfraEnv owns.
+    /// Deletes the infra-env and its hosts, and then removes the finalizer. The garbage collector deletes the Agents,
+    /// because the InfraEnv owns them.
     pub(super) async fn delete(
         &self,
         key: &ObjectKey,
@@ -29,7 +29,7 @@ impl InfraEnvController {
         if !has_finalizer(object) {
             return Ok(Next::Wait);
         }
-        // An InfraEnv with an invalid id never had an infra-env.
+        // No infra-env was created for an InfraEnv with an invalid id.
         if let Ok(id) = record_id::of_infra_env(&object.metadata)
             && self.is_owned(id, key).await?
         {
@@ -43,7 +43,7 @@ impl InfraEnvController {
         Ok(Next::Wait)
     }
 
-    /// Returns `true` if the infra-env exists and the resource defines it.
+    /// Returns `true` if the infra-env exists and belongs to this InfraEnv.
     async fn is_owned(&self, id: InfraEnvId, key: &ObjectKey) -> Result<bool, ReconcileError> {
         match self.inventory.infra_env(id).await {
             Ok(record) => Ok(record.owner == Some(owner(key))),

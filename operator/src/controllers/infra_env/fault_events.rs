@@ -1,4 +1,4 @@
-//! Events about the faults of an InfraEnv and its NMStateConfigs.
+//! Kubernetes events that report faults of an InfraEnv or of its NMStateConfigs.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use crate::networks::ConfigFault;
 use crate::object::ObjectKey;
 use crate::projection::infra_env::IMAGE_CREATION_ERROR;
 
-/// The action of the events.
+/// The `action` of the events.
 const ACTION: &str = "CreateImage";
-/// The reason of events on NMStateConfigs.
+/// The `reason` of events on NMStateConfigs.
 const INVALID_NETWORK: &str = "InvalidNetwork";
-/// Maximum number of NMStateConfigs of an InfraEnv that get events at the same time. A fault of a template is in all
-/// of its configs, and the condition of the InfraEnv lists them.
+/// Maximum number of NMStateConfigs that get events for one error of an InfraEnv. A fault in a template occurs in all
+/// configs created from it, and the condition of the InfraEnv lists all of them.
 const MAX_CONFIGS: usize = 10;
 
 impl InfraEnvController {
-    /// Writes events about an error that only a user can repair: on the objects that must be changed.
+    /// Creates events about an error that a user must fix, on the objects to change.
     pub(super) async fn report(&self, key: &ObjectKey, object: &InfraEnv, error: &ReconcileError) {
         let ReconcileError::Networks { faults, .. } = error else {
             let note = error.to_string().trim_end().to_owned();
@@ -36,7 +36,7 @@ impl InfraEnvController {
     }
 }
 
-/// Returns the text of the event on each config.
+/// Returns the message for each faulty config.
 fn notes(faults: &[ConfigFault]) -> BTreeMap<&str, String> {
     let mut notes: BTreeMap<&str, String> = BTreeMap::new();
     for ConfigFault { config, fault } in faults {

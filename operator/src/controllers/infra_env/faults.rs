@@ -1,11 +1,11 @@
-//! Faults in the networks of an InfraEnv, with the names of their NMStateConfigs.
+//! Adds the names of NMStateConfigs to errors about the networks of an InfraEnv.
 
 use crate::errors::ReconcileError;
 use crate::networks::ConfigFault;
 use crate::webhooks::rules::FieldFault;
 use crate::webhooks::rules::nmstate_config::field_of;
 
-/// Converts an error of the inventory. Faults in networks have the names of their NMStateConfigs.
+/// Converts an error of the inventory. In faults of networks, the names of the NMStateConfigs replace the positions.
 pub(super) fn with_config_names(error: inventory::Error, names: &[String]) -> ReconcileError {
     if error.findings().is_empty() {
         return error.into();

@@ -1,4 +1,4 @@
-//! The definition of an infra-env, from an InfraEnv and the objects that it refers to.
+//! Builds the definition of an infra-env from an InfraEnv and the objects that it refers to.
 
 use assisted::architecture::{CpuArchitecture, ImageType};
 use assisted::infra_env::{InfraEnvCreateParams, KernelArgument, KernelArgumentOperation, Proxy};
@@ -11,7 +11,7 @@ use crate::networks::{self, NamedConfig, SelectedNetworks};
 use crate::object::ObjectKey;
 use crate::references::{self, AppliedReference, MirrorConfig, PullSecret};
 
-/// The definition of an infra-env, and its origin.
+/// The definition of an infra-env, and the names of the configs in it.
 pub(super) struct InfraEnvInputs {
     pub(super) definition: InfraEnvDefinition,
     /// The names of the NMStateConfigs, in the order of the networks in `definition`.
@@ -20,7 +20,7 @@ pub(super) struct InfraEnvInputs {
 }
 
 impl InfraEnvController {
-    /// Returns the definition of the infra-env. `stored` is the present infra-env.
+    /// Returns the definition of the infra-env. `stored` is the current infra-env, if it exists.
     pub(super) async fn inputs(
         &self,
         key: &ObjectKey,
@@ -39,7 +39,7 @@ impl InfraEnvController {
             params,
             mirrors: mirrors.flatten(),
             owner: Some(owner(key)),
-            // After the loss of the database, the status is the only place with the token.
+            // After the loss of the database, only the status still contains the token.
             url_token: url.and_then(token_of_image_url),
         };
         let applied = Applied { pull_secret, mirrors: config_map };
@@ -62,7 +62,7 @@ impl InfraEnvController {
         Ok(networks::select(selector, configs)?)
     }
 
-    /// Returns the pull secret: the stored one if its Secret is unchanged.
+    /// Returns the pull secret. Reuses the stored one if the Secret is unchanged.
     async fn pull_secret(
         &self,
         key: &ObjectKey,
@@ -83,8 +83,8 @@ impl InfraEnvController {
         references::pull_secret(&self.writer, &secret).await
     }
 
-    /// Returns the mirrors of registries: the stored ones if their ConfigMap is unchanged. Returns `None` if the spec
-    /// refers to no ConfigMap.
+    /// Returns the mirrors of container registries. Reuses the stored ones if the ConfigMap is unchanged. Returns
+    /// `None` if the spec does not refer to a ConfigMap.
     async fn mirrors(
         &self,
         key: &ObjectKey,
@@ -110,11 +110,11 @@ impl InfraEnvController {
     }
 }
 
-/// Returns the parameters that the spec alone decides. The pull secret is empty.
+/// Returns the parameters that depend only on the spec. The pull secret is left empty.
 ///
 /// # Errors
 ///
-/// Returns an error if the type of the image or the CPU architecture is unknown.
+/// Returns an error if the image type or the CPU architecture is unknown.
 pub(crate) fn params(name: &str, spec: &InfraEnvSpec) -> Result<InfraEnvCreateParams, ReconcileError> {
     let list = |items: &[String]| (!items.is_empty()).then(|| items.join(","));
     Ok(InfraEnvCreateParams {
@@ -144,9 +144,9 @@ fn proxy(settings: &ProxySettings) -> Proxy {
 fn image_type(name: Option<&str>) -> Result<Option<ImageType>, ReconcileError> {
     let Some(name) = name else { return Ok(None) };
     let types = [ImageType::Full, ImageType::Minimal, ImageType::Disconnected];
-    let known = types.into_iter().find(|known| known.as_str() == name);
+    let image_type = types.into_iter().find(|image_type| image_type.as_str() == name);
     let error = || ReconcileError::Input(format!("spec.imageType {name:?} is not full-iso or minimal-iso"));
-    known.ok_or_else(error).map(Some)
+    image_type.ok_or_else(error).map(Some)
 }
 
 fn architecture(name: Option<&str>) -> Result<Option<CpuArchitecture>, ReconcileError> {

@@ -1,4 +1,5 @@
-//! InfraEnvs: the infra-env of the inventory equals the resource, and the status shows its image.
+//! The controller of InfraEnvs. It makes the infra-env in the inventory equal to the resource, and shows the image in
+//! the status.
 
 mod deletion;
 mod fault_events;
@@ -43,7 +44,7 @@ pub(crate) struct InfraEnvController {
     pub(crate) applied: AppliedReferences,
 }
 
-/// The Secrets and ConfigMaps that were applied, by InfraEnv.
+/// The applied versions of Secrets and ConfigMaps, by InfraEnv.
 #[derive(Debug, Default)]
 pub(crate) struct AppliedReferences(Mutex<HashMap<ObjectKey, Applied>>);
 
@@ -108,13 +109,14 @@ impl InfraEnvController {
             Ok(image) => (image, Next::Wait),
             Err(error @ (ReconcileError::Input(_) | ReconcileError::Networks { .. })) => {
                 let image = ImageState::InvalidInput(error.to_string());
-                // Before the condition: if the process ends in between, the next attempt repeats both.
+                // Create the events before writing the condition: if the process ends in between, the next attempt
+                // repeats both.
                 if !image.is_shown(object.status.as_ref()) {
                     self.report(key, &object, &error).await;
                 }
                 (image, Next::Wait)
             }
-            // Nothing announces that a Secret without the label is created or changed.
+            // No watch event announces a Secret without the label, so the controller must try again.
             Err(ReconcileError::Reference(cause) | ReconcileError::Backend(cause)) => {
                 (ImageState::InternalError(cause), Next::BackOff)
             }
@@ -124,8 +126,8 @@ impl InfraEnvController {
         Ok(next)
     }
 
-    /// Adds the finalizer and the id of the record in one patch, so that an infra-env never exists without a resource
-    /// that leads to it.
+    /// Adds the finalizer and the id of the record in one patch. So every infra-env belongs to a resource that contains
+    /// its id.
     async fn claim(&self, object: &Arc<InfraEnv>) -> Result<Arc<InfraEnv>, ReconcileError> {
         let meta = &object.metadata;
         let id = record_id::of_infra_env(meta)?;
@@ -146,12 +148,12 @@ impl InfraEnvController {
         Ok(Arc::new(self.writer.patch(&self.caches.infra_envs, object.as_ref(), patch).await?))
     }
 
-    /// Returns the state of the image, after the infra-env of the inventory equals the resource.
+    /// Makes the infra-env equal to the resource, and returns the state of its image.
     async fn image(&self, key: &ObjectKey, object: &InfraEnv) -> Result<ImageState, ReconcileError> {
         let id = record_id::of_infra_env(&object.metadata)?;
         let stored = self.stored(id, key).await?;
         if stored.is_some() {
-            // Its hosts have Agents also while the resource has a fault.
+            // The hosts of the infra-env need Agents even while the resource has a fault.
             self.confirm(id, key).await?;
         }
         if let Some(cluster) = &object.spec.cluster_ref {
@@ -168,7 +170,7 @@ impl InfraEnvController {
             Err(error) => {
                 let error = faults::with_config_names(error, &inputs.config_names);
                 if matches!(error, ReconcileError::Backend(_)) {
-                    // The infra-env may have changed nevertheless, so its values must not be reused.
+                    // The infra-env may have changed despite the error, so its values must not be reused.
                     self.applied.remove(key);
                 }
                 return Err(error);
@@ -180,8 +182,8 @@ impl InfraEnvController {
         Ok(available(object, &record, urls))
     }
 
-    /// Notes that an InfraEnv owns an infra-env. The first time, adds the Agents of all its hosts to the queue: changes of
-    /// hosts may have been missed before, and an InfraEnv that is created again has hosts already.
+    /// Records that an InfraEnv owns an infra-env. The first time, adds the Agents of all its hosts to the queue.
+    /// Earlier changes of the hosts may have been missed, and a recreated InfraEnv already has hosts.
     async fn confirm(&self, id: InfraEnvId, key: &ObjectKey) -> Result<(), ReconcileError> {
         if self.index.find(id).as_ref() == Some(key) {
             return Ok(());
@@ -193,7 +195,7 @@ impl InfraEnvController {
         })
     }
 
-    /// Returns the infra-env with an id, if it exists and the resource defines it.
+    /// Returns the infra-env with this id, or `None` if it does not exist. The infra-env must belong to this InfraEnv.
     async fn stored(
         &self,
         id: InfraEnvId,
@@ -201,7 +203,7 @@ impl InfraEnvController {
     ) -> Result<Option<InfraEnvRecord>, ReconcileError> {
         match self.inventory.infra_env(id).await {
             Ok(record) if record.owner == Some(owner(key)) => Ok(Some(record)),
-            // An annotation must not take over the infra-env of another owner.
+            // A forged annotation must not take over the infra-env of another owner.
             Ok(record) => Err(ReconcileError::Input(match record.owner {
                 Some(owner) => format!("infra-env {id} is defined by {owner}"),
                 None => format!("infra-env {id} was created with the REST API"),
@@ -211,7 +213,7 @@ impl InfraEnvController {
         }
     }
 
-    /// Writes the status if it differs from what the watch showed.
+    /// Writes the status if it differs from the cached status.
     async fn show(
         &self,
         key: &ObjectKey,

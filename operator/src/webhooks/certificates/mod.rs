@@ -1,4 +1,4 @@
-//! The serving certificate of the webhooks, and the certificate authority that the API server trusts for it.
+//! The serving certificate of the webhooks, and the certificate authority (CA) that the API server trusts for it.
 
 mod rotation;
 mod secret;
@@ -8,5 +8,5 @@ pub(crate) use rotation::{CertificateState, RotationError};
 pub(crate) use secret::{read, write};
 pub(crate) use served::{ServedCertificate, follow_files, follow_secret};
 
-/// The name of the Secret with the certificates.
+/// The name of the Secret that contains the certificates and keys.
 pub const SECRET: &str = "kindling-webhook-certificates";

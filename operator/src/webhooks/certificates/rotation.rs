@@ -1,7 +1,7 @@
-//! The certificates, and their renewal before they expire.
+//! The certificates of the webhooks, and their renewal before they expire.
 //!
-//! A new authority signs nothing until all API servers have had time to trust it, so each serving certificate is trusted
-//! at any time.
+//! A new certificate authority signs nothing until all API servers have had time to trust it. So API servers trust the
+//! serving certificate at all times.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use rcgen::{
@@ -10,25 +10,26 @@ use rcgen::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The life of an authority.
+/// The lifetime of a certificate authority.
 const AUTHORITY_LIFE: TimeDelta = TimeDelta::days(730);
-/// The life of a serving certificate. An authority that is due for renewal outlives the certificates that it signs.
+/// The lifetime of a serving certificate. It ends before the lifetime of the authority, even if the authority is due
+/// for renewal.
 const SERVING_LIFE: TimeDelta = TimeDelta::days(90);
-/// Time between the publication of a new authority and its first signature.
+/// Time between publishing a new authority and its first signature.
 const OVERLAP: TimeDelta = TimeDelta::hours(1);
-/// How much earlier than its creation a certificate is valid, for clocks that are slow.
+/// Time by which a certificate is valid before its creation, so that slow clocks accept it.
 const CLOCK_SKEW: TimeDelta = TimeDelta::hours(1);
 
-/// All certificates and keys, as the Secret stores them.
+/// All certificates and keys of the webhooks. The Secret stores them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CertificateState {
-    /// The authority that signs.
+    /// The authority that signs serving certificates.
     signing: Authority,
-    /// The authority that signs after it, once the API servers trust it.
+    /// The authority that will sign after the API servers have had time to trust it.
     next: Option<Authority>,
-    /// Authorities that sign nothing any more.
+    /// Former authorities, which sign nothing any more.
     retired: Vec<RetiredAuthority>,
-    /// The serving certificate.
+    /// The current serving certificate.
     serving: ServingCertificate,
 }
 
@@ -71,7 +72,7 @@ struct Validity {
     until: DateTime<Utc>,
 }
 
-/// A certificate cannot be made.
+/// The error for a certificate that cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make a certificate for the webhooks")]
 pub(crate) struct RotationError(#[from] rcgen::Error);
@@ -81,21 +82,20 @@ impl Validity {
         Self { since, until: since + life }
     }
 
-    /// Returns `true` if two thirds of the time are over.
+    /// Returns `true` if two thirds of the lifetime have passed.
     fn is_due(self, now: DateTime<Utc>) -> bool {
         now >= self.since + (self.until - self.since) * 2 / 3
     }
 }
 
 impl CertificateState {
-    /// Returns the state after all renewals that are due, or `None` if nothing is due. An absent or expired state is
-    /// replaced.
+    /// Returns the state after all due renewals, or `None` if nothing is due. An absent or expired state is replaced.
     ///
-    /// The caller must have published the [`bundle`](Self::bundle) of `stored`.
+    /// The caller must have published the [`bundle`](Self::bundle) of `stored` before.
     ///
     /// # Errors
     ///
-    /// Returns an error if a certificate cannot be made.
+    /// Returns an error if a certificate cannot be created.
     pub(crate) fn renewed(
         stored: Option<&Self>,
         now: DateTime<Utc>,
@@ -126,14 +126,14 @@ impl CertificateState {
         Ok(Self { signing, next: None, retired: Vec::new(), serving })
     }
 
-    /// Returns the certificates of all authorities in PEM, for the API server.
+    /// Returns the certificates of all authorities, in PEM. The API server must trust them.
     pub(crate) fn bundle(&self) -> String {
         let current = [Some(&self.signing), self.next.as_ref()];
         let current = current.into_iter().flatten().map(|authority| authority.certificate.as_str());
         current.chain(self.retired.iter().map(|authority| authority.certificate.as_str())).collect()
     }
 
-    /// Returns the serving certificate and its key in PEM.
+    /// Returns the serving certificate and its key, in PEM.
     pub(crate) fn serving(&self) -> (&str, &str) {
         (&self.serving.certificate, &self.serving.key.0)
     }
@@ -142,7 +142,7 @@ impl CertificateState {
 impl Authority {
     fn create(now: DateTime<Utc>) -> Result<Self, RotationError> {
         let (key, validity) = (KeyPair::generate()?, Validity::from_life(now, AUTHORITY_LIFE));
-        // Different names help clients to find the authority of a certificate.
+        // The name differs for each authority, so that clients can find the authority of a certificate.
         let name = format!("kindling-webhook-ca {}", now.format("%Y-%m-%dT%H:%M:%SZ"));
         let certificate = authority_params(&name, validity).self_signed(&key)?.pem();
         Ok(Self { name, certificate, key: KeyText(key.serialize_pem()), validity })
@@ -210,7 +210,7 @@ mod tests {
         vec!["kindling.ns.svc".to_owned(), "127.0.0.1".to_owned()]
     }
 
-    /// Returns `true` if a client that trusts the bundle accepts the serving certificate for both names.
+    /// Returns `true` if a client that trusts `bundle` accepts the serving certificate for both names.
     fn is_trusted(bundle: &str, serving: &str, now: DateTime<Utc>) -> bool {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
@@ -234,12 +234,12 @@ mod tests {
     }
 
     #[test]
-    fn certificates_stay_trusted_for_years_also_with_the_former_bundle_or_the_former_certificate() {
+    fn certificates_stay_trusted_with_the_previous_bundle_or_certificate() {
         let mut now = begin();
         let mut state = CertificateState::renewed(None, now, &names()).unwrap().unwrap();
         let (mut signers, mut renewals) = (std::collections::BTreeSet::new(), 0);
         while now < begin() + TimeDelta::days(5 * 365) {
-            // An API server or a replica may be one round behind.
+            // An API server or a replica may still use the previous state.
             if let Some(after) = renew(&state, now) {
                 assert!(is_trusted(&state.bundle(), after.serving().0, now), "{now}");
                 assert!(is_trusted(&after.bundle(), state.serving().0, now), "{now}");
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_need_another_certificate() {
+    fn different_names_cause_a_new_certificate() {
         let state = CertificateState::renewed(None, begin(), &["other.ns.svc".to_owned()]).unwrap().unwrap();
         assert!(!is_trusted(&state.bundle(), state.serving().0, begin()));
         let renewed = renew(&state, begin()).unwrap();

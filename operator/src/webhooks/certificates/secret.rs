@@ -1,6 +1,7 @@
-//! The Secret with the certificates.
+//! The Secret that stores the certificates.
 //!
-//! `state.json` has everything. `ca.crt`, `tls.crt` and `tls.key` repeat parts of it for people and other programs.
+//! `state.json` contains the whole state. `ca.crt`, `tls.crt` and `tls.key` repeat parts of it for users and other
+//! programs.
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -15,7 +16,7 @@ use crate::writer::{Writer, with_version};
 
 const STATE: &str = "state.json";
 
-/// Returns the state in a Secret, or `None` if the Secret has no readable one.
+/// Returns the state in the Secret, or `None` if the Secret has no valid state.
 pub(super) fn state_of(secret: &Secret) -> Option<CertificateState> {
     let ByteString(text) = secret.data.as_ref()?.get(STATE)?;
     match serde_json::from_slice(text) {
@@ -28,7 +29,7 @@ pub(super) fn state_of(secret: &Secret) -> Option<CertificateState> {
     }
 }
 
-/// Reads the Secret. Returns the state and the version of the Secret, as far as they exist.
+/// Reads the Secret. Returns its state and version, or `None` for each of them that does not exist.
 ///
 /// # Errors
 ///
@@ -44,7 +45,7 @@ pub(crate) async fn read(
     }
 }
 
-/// Creates the Secret, or replaces the state in its version.
+/// Creates the Secret, or replaces its state if it still has this version.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The certificate that this replica serves, which it loads again when it changes.
+//! The certificate that this replica serves. It is reloaded when it changes.
 
 use std::error::Error;
 use std::fmt;
@@ -21,17 +21,17 @@ use tokio_rustls::rustls::{self, ServerConfig};
 
 use super::{SECRET, secret};
 
-/// How often certificate files are read.
+/// Interval at which certificate files are read.
 const FILE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The certificate that connections use. Clones share it. Without one, connections fail.
+/// The certificate for new connections. Clones share it. Connections fail while no certificate is loaded.
 #[derive(Clone)]
 pub(crate) struct ServedCertificate {
     current: Arc<RwLock<Option<Arc<CertifiedKey>>>>,
     provider: Arc<CryptoProvider>,
 }
 
-/// A certificate or key cannot be used.
+/// The reason why a certificate or its key cannot be used.
 #[derive(Debug, thiserror::Error)]
 enum PairError {
     #[error("cannot read {}", path.display())]
@@ -55,16 +55,16 @@ impl ResolvesServerCert for ServedCertificate {
 }
 
 impl ServedCertificate {
-    /// Returns a place for a certificate that is not loaded yet.
+    /// Returns a value without a certificate.
     pub(crate) fn new() -> Self {
         Self { current: Arc::default(), provider: Arc::new(aws_lc_rs::default_provider()) }
     }
 
-    /// Returns the acceptor of TLS connections, which use the certificate at that time.
+    /// Returns the acceptor of TLS connections. Each connection uses the certificate loaded at its start.
     ///
     /// # Errors
     ///
-    /// Returns an error if the TLS versions are not supported, which no input can cause.
+    /// Returns an error if the TLS versions are not supported. No input can cause this.
     pub(crate) fn acceptor(&self) -> Result<TlsAcceptor, rustls::Error> {
         let config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_safe_default_protocol_versions()?;
@@ -73,7 +73,7 @@ impl ServedCertificate {
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 
-    /// Replaces the certificate. If the new one is invalid, the former one stays in use.
+    /// Replaces the certificate. If the new certificate is invalid, the previous one stays in use.
     fn replace(&self, certificate: &[u8], key: &[u8]) {
         match self.pair(certificate, key) {
             Ok(pair) => {
@@ -100,7 +100,7 @@ fn warn_unusable(error: &PairError) {
     tracing::warn!(error, "certificate of the webhooks cannot be used, the previous one stays in use");
 }
 
-/// Loads the certificate from the Secret whenever it changes. Never returns.
+/// Reloads the certificate whenever the Secret changes. Never returns.
 pub(crate) async fn follow_secret(served: ServedCertificate, api: Api<Secret>) {
     let mut events = watch_object(api, SECRET).default_backoff().boxed();
     let mut is_failing = false;
@@ -113,7 +113,7 @@ pub(crate) async fn follow_secret(served: ServedCertificate, api: Api<Secret>) {
                     served.replace(certificate.as_bytes(), key.as_bytes());
                 }
             }
-            // An outage is logged once.
+            // Log an outage only once.
             Err(error) if !is_failing => {
                 is_failing = true;
                 let error = &error as &dyn Error;
@@ -124,7 +124,7 @@ pub(crate) async fn follow_secret(served: ServedCertificate, api: Api<Secret>) {
     }
 }
 
-/// Loads the certificate from files whenever they change. Never returns.
+/// Reloads the certificate whenever its files change. Never returns.
 pub(crate) async fn follow_files(served: ServedCertificate, certificate: PathBuf, key: PathBuf) {
     let mut former = None;
     loop {

@@ -1,4 +1,4 @@
-//! Faults of InfraEnvs.
+//! Finds the faults of InfraEnvs.
 
 use super::spec_parts::{self, SpecPart};
 use super::{CheckResult, FaultCheck};
@@ -10,7 +10,7 @@ use crate::selector;
 use crate::webhooks::rules::FieldFault;
 
 impl FaultCheck {
-    /// Checks the parts of an InfraEnv that differ from its former state.
+    /// Checks the parts of an InfraEnv that are new or changed.
     pub(crate) async fn infra_env(&self, new: &InfraEnv, old: Option<&InfraEnv>) -> CheckResult {
         let old = old.map(|object| &object.spec);
         self.limited(async {
@@ -36,7 +36,7 @@ impl FaultCheck {
         result
     }
 
-    /// Checks a new selector. Configs that must not be selected together are a warning: they are faults of other objects.
+    /// Checks a new selector. Selected configs that conflict cause a warning, because the fault is in other objects.
     fn selected(&self, new: &InfraEnv, old: Option<&InfraEnvSpec>) -> CheckResult {
         const FIELD: &str = "spec.nmStateConfigLabelSelector";
         let selector = &new.spec.nm_state_config_label_selector;

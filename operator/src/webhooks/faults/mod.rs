@@ -1,4 +1,4 @@
-//! The faults that a reconciliation of an object would report, with their fields.
+//! Finds the faults that a reconciliation of an object would report, and the fields with these faults.
 
 mod infra_env;
 mod nmstate_config;
@@ -14,13 +14,13 @@ use tokio::sync::Semaphore;
 use super::rules::{self, FieldFault};
 use crate::mapping::InfraEnvCaches;
 
-/// Maximum number of objects that are checked at the same time. Others wait: a check of a network needs CPU time.
+/// Maximum number of concurrent checks. Further checks wait, because a check of a network needs CPU time.
 const MAX_CHECKS: usize = 4;
 
 /// Maximum duration of the check of one object. The API server waits for 10 s.
 const MAX_TIME: Duration = Duration::from_secs(8);
 
-/// Finds the faults of objects. Clones share the limit of concurrent checks.
+/// Finds the faults of objects. Clones share the limit on concurrent checks.
 #[derive(Clone, Debug)]
 pub(crate) struct FaultCheck {
     inventory: Inventory,
@@ -28,12 +28,12 @@ pub(crate) struct FaultCheck {
     slots: Arc<Semaphore>,
 }
 
-/// What a check found.
+/// The faults and warnings that a check has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CheckResult {
-    /// The faults that deny the request.
+    /// Faults, which deny the request.
     pub(crate) faults: Vec<FieldFault>,
-    /// The warnings, which do not deny it.
+    /// Warnings, which do not deny the request.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ impl CheckResult {
         self.warnings.extend(other.warnings);
     }
 
-    /// Turns the faults that the former state of the object has too into warnings.
+    /// Converts faults that the previous state of the object already had into warnings.
     fn without_former(self, former: Vec<FieldFault>) -> Self {
         let (faults, known) = rules::divide(self.faults, former);
         let mut warnings = self.warnings;
@@ -57,7 +57,7 @@ impl FaultCheck {
         Self { inventory, caches, slots: Arc::new(Semaphore::new(MAX_CHECKS)) }
     }
 
-    /// Runs a check with a limit of time. What cannot be decided in time is a warning.
+    /// Runs a check with a time limit. A timeout results in a warning.
     async fn limited(&self, check: impl Future<Output = CheckResult>) -> CheckResult {
         let check = async {
             // The semaphore is never closed.
@@ -70,7 +70,7 @@ impl FaultCheck {
         })
     }
 
-    /// Checks parameters of an infra-env. Faults without a finding belong to `field`.
+    /// Checks the parameters of an infra-env. A fault without a more precise location is reported for `field`.
     async fn check_params(
         &self,
         field: &str,

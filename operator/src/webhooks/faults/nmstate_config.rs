@@ -1,4 +1,4 @@
-//! Faults of NMStateConfigs.
+//! Finds the faults of NMStateConfigs.
 
 use assisted::infra_env::InfraEnvCreateParams;
 
@@ -10,8 +10,8 @@ use crate::webhooks::rules::FieldFault;
 use crate::webhooks::rules::nmstate_config::{NamedSelector, field_of, interface_faults, shared_addresses};
 
 impl FaultCheck {
-    /// Checks what differs between an NMStateConfig and its former state: the network, and the addresses that it shares
-    /// with other configs.
+    /// Checks the new or changed parts of an NMStateConfig: its network, and MAC addresses that other configs also
+    /// have.
     pub(crate) async fn nmstate_config(
         &self,
         key: &ObjectKey,

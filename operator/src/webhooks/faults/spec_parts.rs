@@ -1,19 +1,19 @@
-//! The parts of an InfraEnv's spec that are checked one by one, so that a fault leads to its field.
+//! Splits the spec of an InfraEnv into parts for separate checks, so that each fault can be reported for its field.
 
 use crate::crds::{InfraEnvSpec, ProxySettings};
 
-/// A part of a spec.
+/// A part of an InfraEnv's spec.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct SpecPart {
-    /// The path of the field.
+    /// The path of the field, such as `spec.ignitionConfigOverride`.
     pub(super) field: String,
-    /// The text that decides whether the part has changed.
+    /// The text of the field. The part has changed if the text differs.
     text: String,
-    /// A spec with this part only.
+    /// A spec that contains only this part.
     pub(super) spec: InfraEnvSpec,
 }
 
-/// Returns the parts of a spec that its former state does not have.
+/// Returns the parts of a spec that are new or changed.
 pub(super) fn changed(new: &InfraEnvSpec, old: Option<&InfraEnvSpec>) -> Vec<SpecPart> {
     let former = old.map(parts).unwrap_or_default();
     let is_former =
@@ -22,13 +22,12 @@ pub(super) fn changed(new: &InfraEnvSpec, old: Option<&InfraEnvSpec>) -> Vec<Spe
 }
 
 impl SpecPart {
-    /// Returns the field without the index: an entry of a list that moves is not changed.
+    /// Returns the field without the list index: an entry that only moves within its list is unchanged.
     fn kind(&self) -> &str {
         self.field.split('[').next().unwrap_or_default()
     }
 }
 
-/// Collects the parts of a spec.
 #[derive(Default)]
 struct Parts(Vec<SpecPart>);
 
@@ -75,7 +74,7 @@ fn parts(spec: &InfraEnvSpec) -> Vec<SpecPart> {
         let part = InfraEnvSpec { network_discovery_delay_seconds: Some(seconds), ..InfraEnvSpec::default() };
         parts.add("spec.networkDiscoveryDelaySeconds", &seconds.to_string(), part);
     }
-    // The version and the architecture decide which Ignition spec the override may have.
+    // The OpenShift version and the CPU architecture determine which Ignition spec versions the override may use.
     parts.add_text("spec.ignitionConfigOverride", spec.ignition_config_override.as_ref(), |it, text| {
         it.ignition_config_override = Some(text);
         it.os_image_version.clone_from(&spec.os_image_version);
@@ -107,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn unchanged_and_moved_parts_are_not_checked() {
+    fn unchanged_and_moved_parts_are_skipped() {
         let argument = |value: &str| KernelArgument {
             operation: Some("append".to_owned()),
             value: Some(value.to_owned()),

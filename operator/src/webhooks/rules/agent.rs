@@ -1,4 +1,4 @@
-//! Rules for Agents.
+//! Admission rules for Agents.
 
 use super::Denial;
 use crate::crds::{Agent, AgentSpec};
@@ -8,7 +8,7 @@ const BOTH_DISKS: &str = "Either InstallationDiskID or InstallationDiskPath can 
 const CLUSTER_OF_INSTALLING: &str =
     "Attempted to change Spec.ClusterDeploymentName which is immutable during Agent installation.";
 
-/// The states of a host that is being installed.
+/// The states of a host during an installation.
 const INSTALLING: [&str; 6] = [
     "preparing-for-installation",
     "preparing-failed",
@@ -21,13 +21,13 @@ const INSTALLING: [&str; 6] = [
 /// The kind of a host that joins an installed cluster.
 const DAY_2: &str = "AddToExistingClusterHost";
 
-/// Checks a change of an Agent.
+/// Checks an update of an Agent.
 ///
-/// An Agent that was created with an id and a path of its installation disk stays editable in other fields.
+/// An Agent created with both an id and a path of its installation disk can still be updated in other fields.
 ///
 /// # Errors
 ///
-/// Returns the denial.
+/// Returns the denial of the request.
 pub(crate) fn update(old: &Agent, new: &Agent) -> Result<(), Denial> {
     let (before, after) = (&old.spec, &new.spec);
     if disks(before) != disks(after) && matches!(disks(after), (Some(_), Some(_))) {
@@ -44,8 +44,8 @@ fn disks(spec: &AgentSpec) -> (Option<&str>, Option<&str>) {
     (spec.installation_disk_id.as_deref(), spec.installation_disk_path.as_deref())
 }
 
-/// Returns `true` if the installation of the host does not allow the cluster to change. A host that joins an installed
-/// cluster can be unbound at any time.
+/// Returns `true` if the Agent cannot move to another cluster because its host is being installed. A host that joins an
+/// installed cluster can be unbound at any time.
 fn is_bound_by_installation(agent: &Agent) -> bool {
     let Some(status) = &agent.status else { return false };
     let is_unbound_day_2 = status.kind == DAY_2 && agent.spec.cluster_deployment_name.is_none();
@@ -83,7 +83,7 @@ mod tests {
         update(&both, &both).unwrap();
         update(&both, &with_disks(None, Some("path"))).unwrap();
         assert!(update(&both, &with_disks(Some("id"), Some("other"))).is_err());
-        // An empty text is absent.
+        // An empty text counts as absent.
         let object = serde_json::json!({"spec": {"installation_disk_id": "", "installation_disk_path": "p"}});
         update(&with_disks(None, None), &serde_json::from_value(object).unwrap()).unwrap();
     }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn day_2_host_can_be_unbound_during_installation_but_not_moved() {
+    fn day_2_host_can_be_unbound_but_not_moved_during_installation() {
         let old = agent(Some("a"), "installing", DAY_2);
         update(&old, &agent(None, "installing", DAY_2)).unwrap();
         assert!(update(&old, &agent(Some("b"), "installing", DAY_2)).is_err());

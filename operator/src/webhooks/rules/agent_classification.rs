@@ -1,4 +1,4 @@
-//! Rules for AgentClassifications, which are in [`check`].
+//! Admission rules for AgentClassifications. [`check`] implements them.
 
 use super::Denial;
 use crate::classification::{Classification, check};
@@ -8,16 +8,16 @@ use crate::crds::AgentClassification;
 ///
 /// # Errors
 ///
-/// Returns the denial.
+/// Returns the denial of the request.
 pub(crate) fn creation(new: &AgentClassification) -> Result<(), Denial> {
     check::creation(&classification(new)).map_err(|message| Denial::bad_request(message, &["spec"]))
 }
 
-/// Checks a change of an AgentClassification.
+/// Checks an update of an AgentClassification.
 ///
 /// # Errors
 ///
-/// Returns the denial.
+/// Returns the denial of the request.
 pub(crate) fn update(old: &AgentClassification, new: &AgentClassification) -> Result<(), Denial> {
     check::update(&classification(old), &classification(new))
         .map_err(|message| Denial::bad_request(message, &["spec.labelKey", "spec.labelValue"]))

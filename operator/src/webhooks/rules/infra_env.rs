@@ -1,4 +1,4 @@
-//! Rules for InfraEnvs.
+//! Admission rules for InfraEnvs.
 
 use super::Denial;
 use crate::crds::InfraEnvSpec;
@@ -13,14 +13,14 @@ const CPU_ARCHITECTURE: &str =
 const VERSION_OF_BOUND: &str = "spec.OSImageVersion is not valid. It can't be added alongside with a clusterRef when \
     the cluster is not installed yet.";
 
-/// The architecture of an InfraEnv that omits it.
+/// CPU architecture of an InfraEnv that does not set one.
 const DEFAULT_ARCHITECTURE: &str = "x86_64";
 
 /// Checks a new InfraEnv.
 ///
 /// # Errors
 ///
-/// Returns the denial.
+/// Returns the denial of the request.
 pub(crate) fn creation(new: &InfraEnvSpec) -> Result<(), Denial> {
     if new.cluster_ref.is_some() && new.os_image_version.is_some() {
         return Err(Denial::bad_request(BOTH, &["spec.clusterRef", "spec.osImageVersion"]));
@@ -28,11 +28,11 @@ pub(crate) fn creation(new: &InfraEnvSpec) -> Result<(), Denial> {
     Ok(())
 }
 
-/// Checks a change of an InfraEnv.
+/// Checks an update of an InfraEnv.
 ///
 /// # Errors
 ///
-/// Returns the denial.
+/// Returns the denial of the request.
 pub(crate) fn update(old: &InfraEnvSpec, new: &InfraEnvSpec) -> Result<(), Denial> {
     if old.cluster_ref != new.cluster_ref {
         return Err(Denial::bad_request(CLUSTER_REF, &["spec.clusterRef"]));
@@ -40,7 +40,7 @@ pub(crate) fn update(old: &InfraEnvSpec, new: &InfraEnvSpec) -> Result<(), Denia
     if architecture(old) != architecture(new) {
         return Err(Denial::bad_request(CPU_ARCHITECTURE, &["spec.cpuArchitecture"]));
     }
-    // This service supports no ClusterDeployments, so no cluster is known to be installed.
+    // This service does not support ClusterDeployments, so it knows no installed clusters.
     let is_added = old.os_image_version.is_none() && new.os_image_version.is_some();
     if is_added && new.cluster_ref.is_some() {
         return Err(Denial::bad_request(VERSION_OF_BOUND, &["spec.osImageVersion"]));

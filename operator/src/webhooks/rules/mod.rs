@@ -1,41 +1,40 @@
-//! Rules of admission that need only an object, its former state and its neighbours.
+//! Admission rules that need only an object, its previous state and related objects.
 
 pub(crate) mod agent;
 pub(crate) mod agent_classification;
 pub(crate) mod infra_env;
 pub(crate) mod nmstate_config;
 
-/// The denial of a request.
+/// The denial of an admission request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Denial {
-    /// The HTTP status code.
+    /// HTTP status code of the denial.
     pub(crate) code: u16,
-    /// The reason of the Kubernetes API for the code.
+    /// Kubernetes API reason that corresponds to the code.
     pub(crate) reason: &'static str,
-    /// The message for the user.
+    /// Message for the user.
     pub(crate) message: String,
-    /// The fields that cause the denial.
+    /// The faulty fields.
     pub(crate) causes: Vec<FieldFault>,
 }
 
 /// A fault in a field of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FieldFault {
-    /// The path of the field, such as `spec.proxy.httpProxy`.
+    /// Path of the field, such as `spec.proxy.httpProxy`.
     pub(crate) field: String,
-    /// The fault.
     pub(crate) message: String,
 }
 
 impl Denial {
-    /// Returns the denial of a request that violates a rule of the Assisted Installer, which names these fields.
+    /// Returns the denial of a request that violates a rule of the Assisted Installer. `fields` are the faulty fields.
     pub(crate) fn bad_request(message: impl Into<String>, fields: &[&str]) -> Self {
         let message = message.into();
         let causes = fields.iter().map(|field| FieldFault::new(*field, message.clone())).collect();
         Self { code: 400, reason: "BadRequest", message, causes }
     }
 
-    /// Returns the denial of an object with faults, or `None` if it has no faults.
+    /// Returns the denial of an object with faults, or `None` without faults.
     pub(crate) fn from_faults(faults: Vec<FieldFault>) -> Option<Self> {
         if faults.is_empty() {
             return None;
@@ -46,7 +45,6 @@ impl Denial {
 }
 
 impl FieldFault {
-    /// Returns a fault in a field.
     pub(crate) fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into() }
     }
@@ -58,9 +56,9 @@ impl std::fmt::Display for FieldFault {
     }
 }
 
-/// Divides the faults of an object into new ones and ones that its former state has too.
+/// Splits the faults of an object into new faults and faults that its previous state also had.
 ///
-/// A fault at another index of a list is not new, so that entries before it can be removed.
+/// A fault that moves to another list index is not new. So users can remove entries before a faulty one.
 pub(crate) fn divide(
     faults: Vec<FieldFault>,
     mut former: Vec<FieldFault>,
@@ -81,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_fault_is_not_new_at_another_index() {
+    fn fault_at_another_index_is_not_new() {
         let former = vec![fault("a[1]", "bad")];
         assert_eq!(divide(vec![fault("a[0]", "bad")], former.clone()), (vec![], vec![fault("a[0]", "bad")]));
         let twice = vec![fault("a[1]", "bad"), fault("a[2]", "bad")];

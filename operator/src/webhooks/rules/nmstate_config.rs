@@ -1,4 +1,4 @@
-//! Rules for NMStateConfigs.
+//! Admission rules for NMStateConfigs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,19 +7,18 @@ use crate::crds::{NMStateConfigSpec, Selector};
 use crate::networks::NamedConfig;
 use crate::selector;
 
-/// The begin of the paths of findings about the MAC address map.
+/// Prefix of the paths of findings about the MAC address map.
 const MAP_PATH: &str = "mac_interface_map";
 
-/// An InfraEnv and its selector of NMStateConfigs.
+/// An InfraEnv, and the selector of its NMStateConfigs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NamedSelector<'a> {
-    /// The name of the InfraEnv.
+    /// Name of the InfraEnv.
     pub(crate) infra_env: &'a str,
-    /// Its selector.
     pub(crate) selector: &'a Selector,
 }
 
-/// Returns the faults in the interfaces of a config: no interface, or names or MAC addresses that occur twice.
+/// Returns the faults in the interfaces of a config: an empty list, or duplicate names or MAC addresses.
 pub(crate) fn interface_faults(spec: &NMStateConfigSpec) -> Vec<FieldFault> {
     if spec.interfaces.is_empty() {
         return vec![FieldFault::new("spec.interfaces", "at least one interface must be provided")];
@@ -41,8 +40,8 @@ pub(crate) fn interface_faults(spec: &NMStateConfigSpec) -> Vec<FieldFault> {
     faults
 }
 
-/// Returns the MAC addresses of a config that another config also has, if one InfraEnv selects both: on a host with that
-/// address, the files of one would overwrite the files of the other.
+/// Returns the MAC addresses of a config that another config also has, if an InfraEnv selects both. On a host with this
+/// address, the files of one config would overwrite the files of the other.
 pub(crate) fn shared_addresses(
     config: NamedConfig<'_>,
     others: &[NamedConfig<'_>],
@@ -50,7 +49,7 @@ pub(crate) fn shared_addresses(
 ) -> Vec<FieldFault> {
     let mut owners: BTreeMap<String, (&str, &str)> = BTreeMap::new();
     for NamedSelector { infra_env, selector } in selectors {
-        // An invalid selector selects nothing. It is a fault of the InfraEnv.
+        // An invalid selector is a fault of the InfraEnv, so it selects nothing here.
         let selects = |labels| selector::matches(selector, labels).unwrap_or(false);
         if !selects(config.labels) {
             continue;
@@ -72,7 +71,7 @@ pub(crate) fn shared_addresses(
     shared.collect()
 }
 
-/// Returns the field that the path of a finding about a network leads to.
+/// Converts the path of a finding about a network into the path of a field.
 pub(crate) fn field_of(path: &str) -> String {
     if let Some(rest) = path.strip_prefix(MAP_PATH) {
         let rest = rest.replace(".logical_nic_name", ".name").replace(".mac_address", ".macAddress");
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_address_of_a_config_that_is_selected_together() {
+    fn rejects_address_shared_by_two_selected_configs() {
         let labels = |value: &str| BTreeMap::from([("net".to_owned(), value.to_owned())]);
         let (site, other_site) = (labels("site"), labels("other"));
         let (new, old) = (spec(&[("a", "52:54:00:00:00:0A")]), spec(&[("b", "52:54:00:00:00:0a")]));
@@ -127,7 +126,7 @@ mod tests {
             (config("new", &site, &new), config("old", &site, &old), true),
             (config("new", &site, &new), config("old", &other_site, &old), false),
             (config("new", &other_site, &new), config("old", &site, &old), false),
-            // The stored state of the same object.
+            // The other config is the stored state of the same object.
             (config("new", &site, &new), config("new", &site, &old), false),
         ];
         for (config, other, is_fault) in rows {
@@ -140,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn findings_lead_to_fields() {
+    fn finding_paths_are_converted_to_field_paths() {
         for (path, field) in [
             ("", "spec.config"),
             ("interfaces[0].ipv4", "spec.config.interfaces[0].ipv4"),
