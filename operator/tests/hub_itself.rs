@@ -1,4 +1,4 @@
-//! Tests of the hub that other tests use: the API server's behaviour that they rely on, the audit log, the fault proxy.
+//! Tests of the hub: the behaviour of the API server on which other tests rely, the audit log and the fault proxy.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,7 +30,7 @@ use tokio::time::{sleep, timeout};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// A kind with a field that never changes.
+/// A kind with an immutable field.
 const CRD: &str = r#"
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -71,7 +71,7 @@ fn config_map(name: &str) -> ConfigMap {
     from_json(json!({"metadata": {"name": name}, "data": {"key": "value"}}))
 }
 
-/// Waits until a condition of the API server's objects holds.
+/// Waits until a condition about objects of the API server is met.
 async fn wait_until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let start = Instant::now();
     while !condition().await {
@@ -80,7 +80,7 @@ async fn wait_until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// Returns the code of a refusal.
+/// Returns the HTTP status code of a failed request.
 fn code_of<T>(result: Result<T, kube::Error>) -> u16 {
     match result {
         Err(kube::Error::Api(status)) => status.code,
@@ -108,7 +108,7 @@ async fn crd_has_defaults_and_rejects_change_of_immutable_field() {
 }
 
 #[tokio::test]
-async fn object_is_collected_after_its_owner() {
+async fn object_is_garbage_collected_after_its_owner() {
     let Some(hub) = Hub::shared().await else { return };
     let maps: Api<ConfigMap> = Api::namespaced(hub.admin(), &hub.namespace("owners").await);
     let owner = maps.create(&PostParams::default(), &config_map("owner")).await.unwrap();
@@ -161,7 +161,7 @@ async fn approved_certificate_signing_request_is_signed() {
 }
 
 #[tokio::test]
-async fn service_account_is_authenticated_and_has_no_rights() {
+async fn new_service_account_has_no_rights() {
     let Some(hub) = Hub::shared().await else { return };
     let namespace = hub.namespace("accounts").await;
     let client = hub.client_of_service_account(&namespace, "robot").await;
@@ -194,7 +194,7 @@ async fn kubectl_applies_and_uses_a_kubeconfig_of_a_proxy() {
     assert!(hub.kubectl(&["version"]).await.contains("Server Version: v1."));
 }
 
-/// Returns a user with all rights, and a namespace.
+/// Returns a user with all rights, and a new namespace.
 async fn user_and_namespace(hub: &Hub) -> (HubUser, String) {
     let user = hub.new_user();
     hub.allow_everything(&user.name).await;
@@ -202,7 +202,7 @@ async fn user_and_namespace(hub: &Hub) -> (HubUser, String) {
 }
 
 #[tokio::test]
-async fn audit_log_has_each_request_of_a_user_once_and_in_order() {
+async fn audit_log_contains_each_request_once_and_in_order() {
     let Some(hub) = Hub::shared().await else { return };
     let (user, namespace) = user_and_namespace(hub).await;
     let maps: Api<ConfigMap> = Api::namespaced(hub.client_of_user(&user.name), &namespace);
@@ -226,7 +226,7 @@ async fn audit_log_has_each_request_of_a_user_once_and_in_order() {
     assert_eq!(hub.wait_for_audit(mark, 4, of_user).await.len(), 4);
 }
 
-/// A user behind a fault proxy, and the ConfigMaps of a new namespace.
+/// A user behind a fault proxy, with the ConfigMaps of a new namespace.
 struct FaultTest {
     hub: &'static Hub,
     proxy: FaultProxy,
@@ -247,14 +247,14 @@ impl FaultTest {
         self.maps.create(&PostParams::default(), &config_map(name)).await
     }
 
-    /// Returns how many requests to create an object reached the API server.
+    /// Returns the number of create requests that have reached the API server.
     async fn creations(&self) -> usize {
         let of_user = |entry: &AuditEntry| entry.user == self.user.name && entry.verb == "create";
         self.hub.audit_entries(of_user).await.len()
     }
 }
 
-/// Watches one object, without events for the progress of the watch.
+/// Returns parameters for a watch of one object, without bookmark events.
 fn watch_params() -> WatchParams {
     WatchParams::default().fields("metadata.name=map").disable_bookmarks()
 }
@@ -273,7 +273,7 @@ async fn delayed_request_is_forwarded() {
 }
 
 #[tokio::test]
-async fn request_that_is_cut_does_not_reach_the_server() {
+async fn cut_request_does_not_reach_the_server() {
     let Some(test) = FaultTest::new().await else { return };
     let rule = test.proxy.add(Rule::new(Fault::CutBeforeRequest).method("POST").path("/configmaps").times(1));
     let result = test.create("map").await;
@@ -287,7 +287,7 @@ async fn request_that_is_cut_does_not_reach_the_server() {
 }
 
 #[tokio::test]
-async fn request_whose_response_is_lost_has_its_effect() {
+async fn request_with_a_lost_response_takes_effect() {
     let Some(test) = FaultTest::new().await else { return };
     let rule = test.proxy.add(Rule::new(Fault::LoseResponse).method("POST"));
     let result = test.create("map").await;
@@ -299,7 +299,7 @@ async fn request_whose_response_is_lost_has_its_effect() {
 }
 
 #[tokio::test]
-async fn refusals_are_of_the_rules_and_in_their_order() {
+async fn fault_rules_apply_in_their_order() {
     let Some(test) = FaultTest::new().await else { return };
     test.proxy.add(Rule::new(Fault::Conflict).skip(1).times(1));
     test.proxy.add(Rule::new(Fault::Gone).skip(2).times(1));
@@ -334,7 +334,7 @@ async fn request_in_a_black_hole_has_no_response_until_it_is_cut() {
 }
 
 #[tokio::test]
-async fn watch_is_forwarded_event_by_event_until_it_is_cut() {
+async fn watch_events_are_forwarded_until_the_watch_is_cut() {
     let Some(test) = FaultTest::new().await else { return };
     let watch = test.maps.watch(&watch_params(), "0").await.unwrap();
     let mut watch = watch.boxed();
@@ -351,7 +351,7 @@ async fn watch_is_forwarded_event_by_event_until_it_is_cut() {
 }
 
 #[tokio::test]
-async fn frozen_watch_gets_its_events_after_the_thaw() {
+async fn frozen_watch_receives_events_after_the_thaw() {
     let Some(test) = FaultTest::new().await else { return };
     let watch = test.maps.watch(&watch_params(), "0").await.unwrap();
     let mut watch = watch.boxed();
@@ -365,7 +365,7 @@ async fn frozen_watch_gets_its_events_after_the_thaw() {
 }
 
 #[tokio::test]
-async fn watch_ends_by_its_rule() {
+async fn rule_ends_the_watch() {
     let Some(test) = FaultTest::new().await else { return };
     test.proxy.add(Rule::new(Fault::WatchGone).watches(true).times(1));
     let cut = Fault::CutDuringResponse(Duration::from_millis(200));
@@ -381,7 +381,7 @@ async fn watch_ends_by_its_rule() {
     test.maps.list(&ListParams::default()).await.unwrap();
 }
 
-/// Returns `true` if a process has a text in its arguments.
+/// Returns `true` if a process has this text in its arguments.
 fn has_process_with(text: &str) -> bool {
     fs::read_dir("/proc").unwrap().flatten().any(|entry| {
         let arguments = fs::read(entry.path().join("cmdline")).unwrap_or_default();

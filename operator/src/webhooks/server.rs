@@ -125,7 +125,7 @@ impl Server {
     }
 }
 
-/// Returns the resource for the path of a request, if the request line and headers are valid.
+/// Returns the resource for the path of a request. Refuses requests with a wrong method, content type or length.
 fn resource_of(request: &Request<Incoming>) -> Result<ReviewedResource, Refusal> {
     let name = request.uri().path().strip_prefix(BASE_PATH);
     let resource = ReviewedResource::ALL.into_iter().find(|resource| name == Some(resource.plural()));

@@ -1,4 +1,4 @@
-//! The life of Agents.
+//! Agents: creation, status, edits, approval and deletion.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::site::{Site, hub};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A site with an InfraEnv that has an image.
+/// Returns a site whose InfraEnv has an image.
 async fn open_pool(edit: impl FnOnce(&mut operator::crds::InfraEnvSpec)) -> Option<(Site, InfraEnvId)> {
     let site = Site::open(hub().await?).await;
     site.create_pull_secret("pull-secret").await;
@@ -57,7 +57,7 @@ async fn patch(site: &Site, host: HostId, spec: Value) {
 }
 
 #[tokio::test]
-async fn agent_shows_its_host_with_few_requests() {
+async fn agent_status_shows_the_host_with_few_requests() {
     let labels = [("site".to_owned(), "a".to_owned())];
     let Some((site, id)) = open_pool(|spec| spec.agent_labels = labels.into()).await else { return };
     let mark = site.hub.audit_mark().await;
@@ -130,8 +130,8 @@ async fn edits_of_an_agent_are_applied_to_the_host() {
     let rename = HostUpdateParams { host_name: Some("second".to_owned()), ..HostUpdateParams::default() };
     let error = site.inventory.update_host(machine.key, rename, None).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
-    let named = format!("is defined by Agent {}/{host}; change that object instead", site.namespace);
-    assert!(error.reason().ends_with(&named), "{error}");
+    let suffix = format!("is defined by Agent {}/{host}; change that object instead", site.namespace);
+    assert!(error.reason().ends_with(&suffix), "{error}");
     let rows = [
         (
             json!({"hostname": "not valid!"}),
@@ -173,7 +173,7 @@ async fn edits_of_an_agent_are_applied_to_the_host() {
         patch(&site, host, repair).await;
         wait_for_agent(&site, host, |agent| reason(agent, "SpecSynced") == "SyncOK").await;
     }
-    // The approval can be withdrawn while another value is invalid.
+    // A user can withdraw the approval even if another value is invalid.
     patch(&site, host, json!({"role": "king", "approved": false})).await;
     wait_for_agent(&site, host, |agent| reason(agent, "RequirementsMet") == "AgentIsNotApproved").await;
     assert!(!site.inventory.host(machine.key).await.unwrap().choices.approved);
@@ -221,7 +221,7 @@ async fn deletion_of_an_infra_env_deletes_its_agents_and_hosts() {
 }
 
 #[tokio::test]
-async fn machine_that_boots_the_image_of_another_infra_env_gets_a_new_agent() {
+async fn booting_the_image_of_another_infra_env_resets_the_agent() {
     let Some((site, id)) = open_pool(|_| ()).await else { return };
     site.create_infra_env("other", |_| ()).await;
     let object = site.wait_for_image("other").await;
@@ -243,7 +243,7 @@ async fn machine_that_boots_the_image_of_another_infra_env_gets_a_new_agent() {
 }
 
 #[tokio::test]
-async fn reports_that_change_nothing_visible_write_nothing() {
+async fn reports_without_visible_changes_cause_no_writes() {
     let Some((site, id)) = open_pool(|_| ()).await else { return };
     let host = HostId::fresh();
     let machine = Machine::boot(&site.inventory, id, host).await;

@@ -1,4 +1,4 @@
-//! AgentClassifications.
+//! AgentClassifications: labels on Agents, and counts in the status.
 
 use std::time::Duration;
 

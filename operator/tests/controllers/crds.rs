@@ -1,4 +1,4 @@
-//! The definitions of the custom resources with a real API server.
+//! The definitions of the custom resources, checked by a real API server.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Events on objects.
+//! Kubernetes events that report faults on objects.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::networks::{open_with_selector, selector};
 use crate::site::{Site, hub, image_created, network};
 
 impl Site {
-    /// Returns the events as `kind name reason: note`, in the order of the names.
+    /// Returns the events as `kind name reason: note`, sorted by name.
     async fn events(&self) -> Vec<String> {
         let events = self.api::<Event>().list(&ListParams::default()).await.unwrap();
         let text = |event: Event| {
@@ -33,11 +33,11 @@ impl Site {
         self.wait_for(name, |it| image_created(it).is_some_and(|(status, ..)| status == "False")).await
     }
 
-    /// Waits until the operator has reconciled what was changed before.
+    /// Waits until the operator has reconciled all earlier changes.
     async fn settle(&self, marker: &str) {
         self.create_infra_env(marker, |_| ()).await;
         self.wait_for_image(marker).await;
-        // A burst of configs ends later.
+        // A burst of configs ends a little later.
         sleep(Duration::from_secs(1)).await;
     }
 
@@ -45,7 +45,7 @@ impl Site {
         self.requests_since(mark).await.iter().filter(|request| request.ends_with(" events")).count()
     }
 
-    /// Ends the operator without a shutdown, and starts it with the same inventory.
+    /// Kills the operator, and starts it again with the same inventory.
     async fn restart_operator(&mut self, client: kube::Client) {
         self.kill_operators().await;
         self.start_operator("replica", client);
@@ -61,7 +61,7 @@ fn broken_network(name: &str) -> NMStateConfig {
 }
 
 #[tokio::test]
-async fn fault_of_a_config_is_one_event_on_it_with_the_field_path() {
+async fn config_fault_is_one_event_on_the_config_with_the_field_path() {
     let Some(mut site) = open_with_selector().await else { return };
     assert_eq!(site.events().await, Vec::<String>::new());
     site.create(&broken_network("broken")).await;
@@ -71,7 +71,7 @@ async fn fault_of_a_config_is_one_event_on_it_with_the_field_path() {
                     a prefix of 99 bits is not within 0 to 32";
     assert_eq!(events, [expected]);
 
-    // The InfraEnv is reconciled again, and then by a new operator.
+    // The InfraEnv is reconciled again, first by the same operator and then by a new one.
     let mark = site.hub.audit_mark().await;
     site.patch_spec("one", json!({"additionalNTPSources": ["a.example.com"]})).await;
     let labels = Patch::Merge(json!({"metadata": {"labels": {"other": "label"}}}));
@@ -82,7 +82,7 @@ async fn fault_of_a_config_is_one_event_on_it_with_the_field_path() {
     site.settle("marker-2").await;
     assert_eq!(site.event_requests_since(mark).await, 0);
 
-    // Another InfraEnv has the same fault: the API server refuses the second event.
+    // Another InfraEnv selects the same faulty config. The API server refuses the duplicate event.
     let mark = site.hub.audit_mark().await;
     site.create_infra_env("two", |spec| spec.nm_state_config_label_selector = selector()).await;
     site.wait_for_fault("two").await;

@@ -1,4 +1,4 @@
-//! The life of InfraEnvs.
+//! InfraEnvs: creation, edits, references, deletion and restoration.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ async fn infra_env_costs_one_metadata_patch_and_one_status_patch() {
         artifacts.discovery_ignition_url,
         format!("{files}/{id}/downloads/files?file_name=discovery.ign")
     );
-    // An unlabelled Secret is read and labelled once; later InfraEnvs with it only read it.
+    // The unlabelled Secret is read and labelled only once. Other InfraEnvs with the same Secret only read it.
     sleep(Duration::from_secs(3)).await;
     let expected = ["patch infraenvs", "get secrets", "patch secrets", "patch infraenvs/status"];
     assert_eq!(site.requests_since(mark).await, expected);
@@ -70,7 +70,7 @@ async fn infra_env_costs_one_metadata_patch_and_one_status_patch() {
 }
 
 #[tokio::test]
-async fn edits_and_faults_follow_the_spec() {
+async fn status_follows_edits_and_faults_of_the_spec() {
     let Some(hub) = hub().await else { return };
     let site = Site::open(hub).await;
     site.create_pull_secret("pull-secret").await;
@@ -153,7 +153,7 @@ async fn deletion_removes_the_infra_env_and_then_the_finalizer() {
 }
 
 #[tokio::test]
-async fn infra_env_of_a_cluster_reports_that_clusters_come_later() {
+async fn infra_env_with_a_cluster_reports_a_missing_cluster_deployment() {
     let Some(hub) = hub().await else { return };
     let site = Site::open(hub).await;
     let cluster = ClusterRef { name: "nowhere".to_owned(), namespace: "ns".to_owned() };
@@ -176,7 +176,7 @@ async fn lost_database_is_restored_with_the_same_tokens() {
     lose_and_restore(hub, Policy::local(keys)).await;
 }
 
-/// Loses the database of an InfraEnv, and requires that its id and its status are the same afterwards.
+/// Deletes the database of an InfraEnv. Requires that the id and the status are the same after the restoration.
 async fn lose_and_restore(hub: &'static Hub, policy: Policy) {
     let has_token = matches!(policy, Policy::Local(_));
     let mut site = Site::open_with_policy(hub, policy).await;
@@ -211,7 +211,7 @@ async fn annotation_cannot_take_over_another_infra_env() {
     let message =
         format!("Failed to create image: infra-env {id} is defined by InfraEnv {}/one", site.namespace);
     site.wait_for_message("thief", &message).await;
-    // Hosts of the infra-env get their Agents from its owner alone.
+    // Hosts of the infra-env get Agents only from the InfraEnv that owns it.
     let host = HostId::fresh();
     Machine::boot(&site.inventory, id, host).await;
     let begin = tokio::time::Instant::now();
@@ -249,7 +249,7 @@ impl Site {
         self.api::<ConfigMap>().patch("mirrors", &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Returns the Ignition config of an image.
+    /// Returns the Ignition config of the image.
     async fn ignition(&self, id: InfraEnvId) -> String {
         let uri = format!("/api/assisted-install/v2/infra-envs/{id}/downloads/files?file_name=discovery.ign");
         let request = Request::get(uri).body(Body::empty()).unwrap();
@@ -282,7 +282,7 @@ async fn unlabelled_config_map_with_mirrors_is_read_and_labelled_once() {
     for label in ["agent-install.openshift.io/watch", "cluster.open-cluster-management.io/backup"] {
         assert_eq!(config_map.labels()[label], "true");
     }
-    // Other edits reuse the stored mirrors.
+    // Other edits use the stored mirrors again.
     let (before, mark) = (iso_url(&site.wait_for_image("one").await), hub.audit_mark().await);
     site.patch_spec("one", json!({"additionalNTPSources": ["a.example.com"]})).await;
     let object = site.wait_for("one", |it| iso_url(it) != before).await;

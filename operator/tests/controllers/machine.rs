@@ -1,4 +1,4 @@
-//! A machine that talks to the inventory as its agent does.
+//! A simulated machine that talks to the inventory like an agent.
 
 #![allow(dead_code, reason = "no test program needs all of it")]
 
@@ -9,7 +9,7 @@ use inventory::id::{HostId, HostKey, InfraEnvId};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-/// A machine that booted the image of an infra-env.
+/// A machine that has booted the image of an infra-env.
 pub(crate) struct Machine {
     pub(crate) key: HostKey,
     pub(crate) inventory: Inventory,
@@ -48,7 +48,7 @@ impl Machine {
         self.send(Method::GET, &format!("hosts/{}/instructions", self.key.host_id), &json!({})).await
     }
 
-    /// Sends an inventory report. `usable_memory` varies between reports of a real machine.
+    /// Sends an inventory report. On real machines, `usable_memory` differs between reports.
     pub(crate) async fn report(&self, usable_memory: u64) {
         let number = self.key.host_id.to_string();
         let mac = format!("52:54:00:{}:{}:{}", &number[0..2], &number[2..4], &number[4..6]);
@@ -71,7 +71,7 @@ impl Machine {
         self.reply("inventory", &report).await;
     }
 
-    /// Reports a synchronised clock.
+    /// Reports that the clock is synchronized.
     pub(crate) async fn synchronize_clock(&self) {
         let sources = json!({"ntp_sources": [{"source_name": "ntp.example.com", "source_state": "synced"}]});
         self.reply("ntp-synchronizer", &sources).await;

@@ -1,4 +1,4 @@
-//! The controllers with a real Kubernetes API, and an inventory in this process.
+//! Tests of the controllers with a real Kubernetes API server, and an inventory in this process.
 
 #![allow(
     clippy::unwrap_used,

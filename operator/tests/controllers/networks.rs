@@ -1,4 +1,4 @@
-//! NMStateConfigs of InfraEnvs.
+//! NMStateConfigs selected by InfraEnvs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use crate::site::{Site, hub, image_created, iso_url, network};
 
-/// Returns a selector of the label `net: site`.
+/// Returns a selector for the label `net: site`.
 pub(crate) fn selector() -> Selector {
     let match_labels = BTreeMap::from([("net".to_owned(), "site".to_owned())]);
     Selector { match_labels, ..Selector::default() }
@@ -44,7 +44,7 @@ async fn image_follows_the_selected_configs() {
 }
 
 #[tokio::test]
-async fn same_mac_address_in_two_configs_is_reported_with_both_names() {
+async fn duplicate_mac_address_is_reported_with_both_config_names() {
     let Some(site) = open_with_selector().await else { return };
     site.create(&network("a", "52:54:00:00:00:0a", "192.0.2.11")).await;
     site.create(&network("b", "52:54:00:00:00:0A", "192.0.2.12")).await;

@@ -1,4 +1,4 @@
-//! An inventory and an operator for one namespace of the hub.
+//! A test site: an inventory and an operator for one namespace of the hub.
 
 #![allow(dead_code, reason = "no test program needs all of it")]
 
@@ -27,11 +27,11 @@ use tokio::time::{Instant, sleep};
 
 use crate::hub::{AuditEntry, AuditMark, Hub, HubUser};
 
-/// The rights of the service, as its kustomization has them. Tests bind them in their namespaces.
+/// The rights of the service in the kustomization. Tests bind them in their own namespaces.
 const RIGHTS: &str = include_str!("../../../packaging/kubernetes-hub/cluster-role.yaml");
 const LEADER_RIGHTS: &str = include_str!("../../../packaging/kubernetes-hub/role.yaml");
 
-/// Maximum time until the operator has done something.
+/// Maximum time to wait for an effect of the operator.
 const LIMIT: Duration = Duration::from_secs(60);
 pub(crate) const PULL_SECRET: &str = r#"{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}"#;
 pub(crate) const SSH_KEY: &str =
@@ -39,7 +39,7 @@ pub(crate) const SSH_KEY: &str =
 
 static CRDS: OnceCell<()> = OnceCell::const_new();
 
-/// Returns the hub with the definitions of the custom resources. Returns `None` if the hub is not available.
+/// Returns the hub, with the custom resource definitions installed. Returns `None` if the hub is not available.
 pub(crate) async fn hub() -> Option<&'static Hub> {
     let hub = Hub::shared().await?;
     CRDS.get_or_init(|| async {
@@ -50,7 +50,7 @@ pub(crate) async fn hub() -> Option<&'static Hub> {
     Some(hub)
 }
 
-/// A namespace with an operator. It stops when the site is dropped.
+/// A namespace with an operator. The operator stops when the site is dropped.
 pub(crate) struct Site {
     pub(crate) hub: &'static Hub,
     pub(crate) namespace: String,
@@ -71,7 +71,7 @@ impl Drop for Site {
 }
 
 impl Site {
-    /// Returns a site with an operator that has the rights of the kustomization.
+    /// Returns a site whose operator has the rights of the kustomization.
     pub(crate) async fn open(hub: &'static Hub) -> Self {
         Self::open_with_policy(hub, Policy::Open).await
     }
@@ -84,7 +84,7 @@ impl Site {
         site
     }
 
-    /// Returns a site without an operator. The background tasks of the inventory run.
+    /// Returns a site without an operator. The background tasks of its inventory run.
     pub(crate) async fn prepare(hub: &'static Hub, namespace: String, user: HubUser) -> Self {
         Self::prepare_with_policy(hub, namespace, user, Policy::Open).await
     }
@@ -120,12 +120,13 @@ impl Site {
         self.tasks.push(tokio::spawn(tasks));
     }
 
-    /// Returns a client of the site's user.
+    /// Returns a client for the user of the site.
     pub(crate) fn client(&self) -> Client {
         self.hub.client_to(&self.hub.url(), &self.user.token)
     }
 
-    /// Returns an operator for the namespace. It takes over the lease of an operator with the same identity immediately.
+    /// Returns an operator for the namespace. It immediately takes over the lease of an operator with the same
+    /// identity.
     pub(crate) fn operator(&self, identity: &str, client: Client) -> Operator {
         let mut settings = Settings::new(&self.lease_namespace, identity);
         settings.namespaces = vec![self.namespace.clone()];
@@ -137,7 +138,7 @@ impl Site {
         self.operators.push(tokio::spawn(running));
     }
 
-    /// Ends the operators without a shutdown.
+    /// Kills all operators of the site.
     pub(crate) async fn kill_operators(&mut self) {
         for operator in self.operators.drain(..) {
             operator.abort();
@@ -145,7 +146,7 @@ impl Site {
         }
     }
 
-    /// Ends the operator without a shutdown, and starts it with another, empty database.
+    /// Kills the operator, and starts it again with a new, empty database.
     pub(crate) async fn lose_database(&mut self) {
         self.kill_operators().await;
         self.tasks.drain(..).for_each(|task| task.abort());
@@ -209,7 +210,7 @@ impl Site {
         let _ = self.api::<K>().delete(name, &DeleteParams::default()).await.unwrap();
     }
 
-    /// Waits until an InfraEnv fulfils a condition.
+    /// Waits until `is_met` is true for an InfraEnv, and returns the InfraEnv.
     pub(crate) async fn wait_for(&self, name: &str, is_met: impl Fn(&InfraEnv) -> bool) -> InfraEnv {
         let begin = Instant::now();
         loop {
@@ -245,12 +246,13 @@ impl Site {
         }
     }
 
-    /// Returns the requests of the operator since a mark, without watches, lists and leases, as `verb resource`.
+    /// Returns the requests of the operator since a mark, as `verb resource`. Watches, lists and lease requests are
+    /// omitted.
     pub(crate) async fn requests_since(&self, mark: AuditMark) -> Vec<String> {
         self.texts_since(mark, |_| true).await
     }
 
-    /// Returns the writes of the operator since a mark that the server accepted, without leases, as `verb resource`.
+    /// Returns the accepted writes of the operator since a mark, as `verb resource`. Lease requests are omitted.
     pub(crate) async fn accepted_writes_since(&self, mark: AuditMark) -> Vec<String> {
         self.texts_since(mark, |entry| entry.verb != "get" && entry.code < 300).await
     }
@@ -272,7 +274,7 @@ impl Site {
     }
 }
 
-/// Creates the service account of the kustomization in a namespace, with its rights there.
+/// Creates the service account of the kustomization in a namespace, with its rights in this namespace.
 async fn service_account(hub: &Hub, namespace: &str) -> HubUser {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": {"name": "kindling", "namespace": namespace}});
@@ -306,7 +308,7 @@ async fn open_inventory(directory: &TempDir, policy: Policy) -> Inventory {
     Inventory::new(Arc::new(store), files, catalogue, settings, policy)
 }
 
-/// Returns status, reason and message of the condition `ImageCreated`.
+/// Returns the status, reason and message of the condition `ImageCreated`.
 pub(crate) fn image_created(object: &InfraEnv) -> Option<(String, String, String)> {
     let condition = object.status.as_ref()?.conditions.iter().find(|it| it.type_ == "ImageCreated")?;
     Some((condition.status.clone(), condition.reason.clone(), condition.message.clone()))

@@ -1,4 +1,4 @@
-//! The definitions against tables that are transcribed from upstream's definitions by hand.
+//! Compares the definitions with tables, transcribed by hand from upstream's definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ fn definition(kind: &str) -> Value {
     serde_json::to_value(definition).unwrap()
 }
 
-/// Returns the schema of each property by its path: `[]` is an item of an array, `{}` a value of a map.
+/// Returns the schemas of all properties by path. In a path, `[]` means an item of an array, and `{}` a value of a map.
 pub(crate) fn properties(kind: &str) -> BTreeMap<String, Value> {
     let definition = definition(kind);
     let mut properties = BTreeMap::new();
@@ -33,7 +33,7 @@ fn collect(path: &str, schema: &Value, properties: &mut BTreeMap<String, Value>)
     properties.insert(path.to_owned(), schema.clone());
 }
 
-/// Returns the value of one keyword wherever a kind uses it.
+/// Returns the value of a keyword at each path where the schema of a kind uses it.
 fn keyword(kind: &str, keyword: &str) -> BTreeMap<String, Value> {
     properties(kind)
         .into_iter()
@@ -48,7 +48,7 @@ fn table<const N: usize>(rows: [(&str, Value); N]) -> BTreeMap<String, Value> {
 const KINDS: [&str; 4] = ["AgentClassification", "Agent", "InfraEnv", "NMStateConfig"];
 
 #[test]
-fn frame_of_each_definition_is_that_of_upstream() {
+fn names_and_versions_match_upstream() {
     let plurals = ["agentclassifications", "agents", "infraenvs", "nmstateconfigs"];
     for (kind, plural) in KINDS.into_iter().zip(plurals) {
         let definition = definition(kind);
@@ -77,7 +77,7 @@ fn frame_of_each_definition_is_that_of_upstream() {
 }
 
 #[test]
-fn root_objects_require_nothing_and_nmstate_config_has_no_status() {
+fn root_objects_match_upstream() {
     for kind in KINDS {
         let properties = properties(kind);
         let root = &properties[""];
@@ -94,7 +94,7 @@ fn root_objects_require_nothing_and_nmstate_config_has_no_status() {
 }
 
 #[test]
-fn printer_columns_are_those_of_upstream() {
+fn printer_columns_match_upstream() {
     let columns = |kind| {
         let definition = definition(kind);
         let version = &definition["spec"]["versions"][0];
@@ -142,7 +142,7 @@ fn printer_columns_are_those_of_upstream() {
 }
 
 #[test]
-fn required_members_are_those_of_upstream() {
+fn required_members_match_upstream() {
     let required = |kind| {
         keyword(kind, "required")
             .into_iter()
@@ -188,7 +188,7 @@ fn required_members_are_those_of_upstream() {
 }
 
 #[test]
-fn defaults_are_those_of_upstream() {
+fn defaults_match_upstream() {
     assert_eq!(
         keyword("InfraEnv", "default"),
         table([
@@ -204,7 +204,7 @@ fn defaults_are_those_of_upstream() {
 }
 
 #[test]
-fn enums_and_limits_are_those_of_upstream() {
+fn enums_and_limits_match_upstream() {
     assert_eq!(
         keyword("InfraEnv", "enum"),
         table([
@@ -231,7 +231,7 @@ fn enums_and_limits_are_those_of_upstream() {
 }
 
 #[test]
-fn atomic_types_and_free_form_objects_are_those_of_upstream() {
+fn atomic_types_and_free_form_objects_match_upstream() {
     let atomic = || json!("atomic");
     assert_eq!(
         keyword("InfraEnv", "x-kubernetes-map-type"),
@@ -262,7 +262,7 @@ fn atomic_types_and_free_form_objects_are_those_of_upstream() {
 }
 
 #[test]
-fn formats_are_those_of_upstream() {
+fn formats_match_upstream() {
     let (long, time) = (|| json!("int64"), || json!("date-time"));
     assert_eq!(
         keyword("InfraEnv", "format"),
@@ -314,7 +314,7 @@ fn every_schema_has_one_type_and_no_null() {
     }
 }
 
-/// Returns the names of the members of an object.
+/// Returns the names of all members of an object.
 fn members(kind: &str, path: &str) -> String {
     let properties = properties(kind);
     let names = properties[path]["properties"].as_object().unwrap().keys();
@@ -322,7 +322,7 @@ fn members(kind: &str, path: &str) -> String {
 }
 
 #[test]
-fn names_of_infra_env_members_are_those_of_upstream() {
+fn infra_env_member_names_match_upstream() {
     for (path, names) in [
         (
             ".spec",
@@ -345,7 +345,7 @@ fn names_of_infra_env_members_are_those_of_upstream() {
 }
 
 #[test]
-fn names_of_agent_members_are_those_of_upstream() {
+fn agent_member_names_match_upstream() {
     for (path, names) in [
         (
             ".spec",
@@ -395,7 +395,7 @@ fn names_of_agent_members_are_those_of_upstream() {
 }
 
 #[test]
-fn rules_have_the_messages_of_upstream() {
+fn rule_messages_match_upstream() {
     let messages = |kind| {
         let rules = keyword(kind, "x-kubernetes-validations");
         let rules = rules.get(".spec").cloned().unwrap_or_else(|| json!([]));

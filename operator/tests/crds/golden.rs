@@ -1,4 +1,4 @@
-//! The YAML of each definition.
+//! Compares the YAML of each definition with a golden file.
 //!
 //! `UPDATE_GOLDEN=1 cargo test -p operator --test crds` writes the golden files.
 

@@ -1,4 +1,4 @@
-//! The JSON of the types: members that are always present, members that are omitted, and what is read leniently.
+//! The JSON form of the types: which members are always present, which are omitted, and which variants are accepted.
 
 use kube::{Resource, ResourceExt};
 use operator::crds::{
@@ -143,7 +143,7 @@ fn other_kinds_survive_a_round_trip() {
 }
 
 #[test]
-fn always_present_members_are_serialised_if_empty() {
+fn required_empty_members_are_serialized() {
     assert_eq!(serde_json::to_value(AgentSpec::default()).unwrap(), json!({"approved": false, "role": ""}));
     assert_eq!(
         serde_json::to_value(InfraEnvSpec::default()).unwrap(),
@@ -184,7 +184,7 @@ fn object_without_spec_is_readable() {
     }
 }
 
-/// Replaces every value by `null`, one at a time, and reads the object.
+/// Replaces each value by `null`, one at a time. Requires that the object can still be deserialized.
 fn assert_readable_with_nulls<T: DeserializeOwned>(object: &Value) {
     let mut pointers = Vec::new();
     collect_pointers("", object, &mut pointers);
@@ -197,7 +197,7 @@ fn assert_readable_with_nulls<T: DeserializeOwned>(object: &Value) {
     }
 }
 
-/// Returns pointers to the members of objects. Items of arrays and values of maps cannot be null in the API server.
+/// Collects pointers to all members of objects. The API server never stores `null` as an array item or a map value.
 fn collect_pointers(path: &str, value: &Value, pointers: &mut Vec<String>) {
     let maps = ["matchLabels", "agentLabels", "nodeLabels", "ignitionEndpointHTTPHeaders", "validationsInfo"];
     match value {

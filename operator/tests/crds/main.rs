@@ -1,4 +1,4 @@
-//! The definitions of the custom resources, and the JSON of their types.
+//! Tests of the custom resource definitions, and of the JSON form of their types.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "test code")]
 

@@ -1,6 +1,6 @@
-//! The manifests for tests with an API server: the accepted ones use every member of each `spec`.
+//! The manifests for tests with an API server. The accepted manifests use every member of each `spec`.
 //!
-//! The first line of a refused manifest is a comment with a part of the API server's message.
+//! The first line of a refused manifest is a comment with a part of the expected error message.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::facts::properties;
 
-/// Returns the file names and texts in a folder of manifests.
+/// Returns the file names and texts of all manifests in a folder.
 fn manifests(folder: &str) -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/manifests").join(folder);
     let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -23,7 +23,7 @@ fn manifests(folder: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Adds the path of each member with the notation of [`properties`].
+/// Adds the path of each member, in the notation of [`properties`].
 fn collect_paths(path: &str, value: &Value, schema_paths: &BTreeSet<String>, paths: &mut BTreeSet<String>) {
     paths.insert(path.to_owned());
     match value {

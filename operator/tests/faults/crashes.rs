@@ -1,4 +1,4 @@
-//! Crashes before and after each request of a life.
+//! Crashes of the operator before and after each request in the life cycle of an object.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -13,26 +13,26 @@ use crate::lives::Life;
 use crate::pool::{create_pool, is_of_controller, open_site, summary};
 use crate::site::{Site, hub};
 
-/// Number of lives at the same time.
+/// Number of concurrent life cycles.
 const PARALLEL: usize = 8;
 
-/// A life, and the crash in it.
+/// A life cycle, and the crash during it.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     has_agent: bool,
-    /// The number of requests before the crash, and how the next one is held.
+    /// The number of requests before the crash, and the fault that holds the next request. `None` without a crash.
     crash: Option<(usize, Fault)>,
 }
 
-/// What happened in a life.
+/// The observations during one life cycle.
 #[derive(Debug)]
 struct Record {
     case: Case,
-    /// The requests of the controllers.
+    /// The requests of the controllers, in order.
     requests: Vec<String>,
-    /// The writes that the server accepted.
+    /// The writes that the API server accepted.
     writes: Vec<String>,
-    /// The request during which the operator crashed.
+    /// The request during which the operator was killed.
     held: Option<String>,
 }
 
@@ -53,7 +53,7 @@ async fn infra_env_survives_a_crash_at_each_request() {
     for record in crash_at_each(hub, &plain).await {
         let (index, _) = record.case.crash.unwrap();
         assert_eq!(record.held.as_deref(), Some(expected[index]), "{record:#?}");
-        // Only reads and the request that got no response are repeated.
+        // After the crash, only reads and the request without a response are repeated.
         assert_eq!(record.writes, plain.writes, "{record:#?}");
     }
 }
@@ -64,23 +64,24 @@ async fn agent_survives_a_crash_at_each_request() {
     let plain = live(hub, Case { has_agent: true, crash: None }).await;
     assert_eq!(plain.requests[..2], ["POST agents", "PATCH agents/status"]);
     assert_eq!(plain.requests.last().unwrap(), "PATCH agents");
-    let mut held = BTreeSet::new();
+    let mut held_requests = BTreeSet::new();
     for record in crash_at_each(hub, &plain).await {
-        // An edit during a write costs one more write, so some lives have fewer requests than the first one.
+        // An edit during a write causes an additional write. So some life cycles have fewer requests than the first
+        // one.
         let (index, _) = record.case.crash.unwrap();
         assert!(record.held.is_some() || record.requests.len() <= index, "{plain:#?} {record:#?}");
-        held.extend(record.held.clone());
+        held_requests.extend(record.held.clone());
         let creations = record.writes.iter().filter(|write| *write == "create agents").count();
         assert_eq!(creations, 1, "{record:#?}");
-        // A report may be shown together with the next one, or alone.
+        // A report is written either alone or together with the next report.
         assert!(record.writes.len() <= plain.writes.len() + 2, "{plain:#?} {record:#?}");
     }
     for request in ["POST agents", "PATCH agents/status", "PATCH agents"] {
-        assert!(held.contains(request), "{held:?}");
+        assert!(held_requests.contains(request), "{held_requests:?}");
     }
 }
 
-/// Repeats a life with a crash before and after each of its requests.
+/// Repeats a life cycle, with a crash before and after each of its requests.
 async fn crash_at_each(hub: &'static Hub, plain: &Record) -> Vec<Record> {
     let faults = [Fault::BlackHole, Fault::WithholdResponse];
     let indexes = 0..plain.requests.len();
@@ -95,7 +96,7 @@ async fn live(hub: &'static Hub, case: Case) -> Record {
     let operator = start(&site, &proxy);
     let life = if case.has_agent { Life::Agent(create_pool(&site).await) } else { Life::InfraEnv };
     let (mark, before) = (hub.audit_mark().await, proxy.requests().len());
-    let mut held = None;
+    let mut request_in_crash = None;
     let operator = if let Some((skip, fault)) = case.crash {
         let rule = proxy.add(Rule::new(fault).filter(is_of_controller).skip(skip).times(1));
         let life = life.run(&site);
@@ -104,7 +105,7 @@ async fn live(hub: &'static Hub, case: Case) -> Record {
             () = &mut life => None,
             operator = restart(&site, &proxy, (operator, rule, fault)) => {
                 let held_request = proxy.requests().into_iter().find(|request| request.fault.is_some());
-                held = held_request.map(|request| summary(&request.method, &request.uri));
+                request_in_crash = held_request.map(|request| summary(&request.method, &request.uri));
                 life.await;
                 Some(operator)
             }
@@ -117,7 +118,7 @@ async fn live(hub: &'static Hub, case: Case) -> Record {
     let requests = proxy.requests().into_iter().skip(before);
     let requests = requests.filter(|request| is_of_controller(&request.method, &request.uri));
     let requests = requests.map(|request| summary(&request.method, &request.uri)).collect();
-    Record { case, requests, writes: site.accepted_writes_since(mark).await, held }
+    Record { case, requests, writes: site.accepted_writes_since(mark).await, held: request_in_crash }
 }
 
 fn start(site: &Site, proxy: &FaultProxy) -> JoinHandle<()> {
@@ -125,7 +126,7 @@ fn start(site: &Site, proxy: &FaultProxy) -> JoinHandle<()> {
     tokio::spawn(operator.run(pending()))
 }
 
-/// Kills the operator when a rule holds a request, and starts another one with the same database.
+/// Kills the operator when the rule holds a request. Starts another operator with the same database.
 async fn restart(
     site: &Site,
     proxy: &FaultProxy,

@@ -1,4 +1,4 @@
-//! Deletion of a namespace with all its objects.
+//! Deletion of a namespace together with all its objects.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::site::{hub, network};
 async fn namespace_with_all_kinds_of_objects_disappears() {
     let Some(hub) = hub().await else { return };
     let mut site = open_site(hub).await;
-    // Without a lease, nothing removes the finalizers.
+    // The lease is in another namespace. Without a lease, no replica may write, so nothing would remove the finalizers.
     site.lease_namespace = hub.namespace("lease").await;
     site.start_operator("replica", site.client());
     site.create_pull_secret("pull-secret").await;
@@ -52,7 +52,7 @@ async fn namespace_with_all_kinds_of_objects_disappears() {
     let namespaces: Api<Namespace> = Api::all(hub.admin());
     namespaces.delete(&site.namespace, &DeleteParams::default()).await.unwrap();
     wait_until("deleted", async || {
-        // The machines still run.
+        // The machines are still running.
         for machine in &machines {
             machine.poll().await;
         }

@@ -1,4 +1,4 @@
-//! The lives of an InfraEnv and of an Agent, as their users see them.
+//! The life cycles of an InfraEnv and of an Agent, from the view of a user.
 
 use inventory::ErrorKind;
 use inventory::id::{HostId, InfraEnvId};
@@ -11,16 +11,16 @@ use crate::machine::Machine;
 use crate::pool::{edit_agent, id_of, reason, role, state, wait_for_agent};
 use crate::site::{Site, iso_url};
 
-/// Which object lives.
+/// The kind of object whose life cycle is tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Life {
     InfraEnv,
-    /// An Agent of an InfraEnv that exists before and afterwards.
+    /// An Agent. Its InfraEnv exists before and after the life cycle.
     Agent(InfraEnvId),
 }
 
 impl Life {
-    /// Creates, changes and deletes the object. Panics if a state is not as expected.
+    /// Creates, changes and deletes the object. Panics if a state is not the expected one.
     pub(crate) async fn run(self, site: &Site) {
         match self {
             Self::InfraEnv => infra_env(site).await,

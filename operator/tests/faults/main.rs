@@ -1,4 +1,4 @@
-//! Crashes of the operator, faults of the API server, and replicas that are paused.
+//! Tests of crashes of the operator, of API server faults, and of paused replicas.
 
 #![allow(
     clippy::unwrap_used,

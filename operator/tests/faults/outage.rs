@@ -1,4 +1,4 @@
-//! An API server that refuses connections.
+//! An outage: the API server refuses all connections.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::machine::Machine;
 use crate::pool::{create_pool, edit_agent, open_site, state, wait_for_agent, wait_until};
 use crate::site::{Site, hub, iso_url};
 
-/// How long the API server is away.
+/// Duration of the outage.
 const OUTAGE: Duration = Duration::from_secs(10);
 
 async fn download(site: &Site, id: InfraEnvId) -> StatusCode {
@@ -24,7 +24,7 @@ async fn download(site: &Site, id: InfraEnvId) -> StatusCode {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hosts_register_while_the_kubernetes_api_is_away() {
+async fn hosts_register_during_an_outage_of_the_kubernetes_api() {
     let Some(hub) = hub().await else { return };
     let (mut site, proxy) = (open_site(hub).await, hub.fault_proxy());
     site.start_operator("replica", proxy.client(&site.user.token));

@@ -1,4 +1,4 @@
-//! Sites for faults: what the tests create, change and wait for.
+//! Helpers for fault tests: they create and change objects, and wait for effects.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use tokio::time::{Instant, sleep};
 use crate::hub::{Hub, HubUser, is_watch};
 use crate::site::Site;
 
-/// Maximum time until the operator has done something.
+/// Maximum time to wait for an effect of the operator.
 const LIMIT: Duration = Duration::from_secs(120);
 const ID: &str = "infraenv.agent-install.openshift.io/infra-env-id";
 
 static USER: OnceCell<HubUser> = OnceCell::const_new();
 
-/// Returns a site in a new namespace, without an operator. Its user may do everything, also in a namespace that is being
+/// Returns a site in a new namespace, without an operator. Its user has all rights, even in a namespace that is being
 /// deleted.
 pub(crate) async fn open_site(hub: &'static Hub) -> Site {
     let user = USER.get_or_init(|| async {
@@ -32,7 +32,7 @@ pub(crate) async fn open_site(hub: &'static Hub) -> Site {
     Site::prepare(hub, hub.namespace("faults").await, user).await
 }
 
-/// Creates an InfraEnv and its Secret. Returns the id when the image exists.
+/// Creates an InfraEnv and its Secret. Returns the id of the infra-env after the image is available.
 pub(crate) async fn create_pool(site: &Site) -> InfraEnvId {
     site.create_pull_secret("pull-secret").await;
     site.create_infra_env("pool", |_| ()).await;
@@ -43,7 +43,7 @@ pub(crate) fn id_of(object: &InfraEnv) -> InfraEnvId {
     object.annotations()[ID].parse().unwrap()
 }
 
-/// Waits until the Agent of a host fulfils a condition.
+/// Waits until `is_met` is true for the Agent of a host, and returns the Agent.
 pub(crate) async fn wait_for_agent(site: &Site, host: HostId, is_met: impl Fn(&Agent) -> bool) -> Agent {
     let begin = Instant::now();
     loop {
@@ -78,25 +78,25 @@ pub(crate) fn role(agent: &Agent) -> String {
     agent.status.as_ref().map(|status| status.role.clone()).unwrap_or_default()
 }
 
-/// Returns the reason of a condition.
+/// Returns the reason of the Agent's condition of this type.
 pub(crate) fn reason(agent: &Agent, type_: &str) -> String {
     let conditions = agent.status.iter().flat_map(|status| &status.conditions);
     let mut reasons = conditions.filter(|it| it.type_ == type_).map(|it| it.reason.clone());
     reasons.next().unwrap_or_default()
 }
 
-/// Returns `true` for a list or a watch.
+/// Returns `true` if the request is a list or a watch.
 pub(crate) fn is_list_or_watch(method: &Method, uri: &Uri) -> bool {
     let names = uri.path().split_once("/namespaces/").map_or(0, |(_, rest)| rest.split('/').count());
     is_watch(uri) || *method == Method::GET && names == 2
 }
 
-/// Returns `true` for a request of a controller: neither a list, a watch nor a request about the lease.
+/// Returns `true` if a controller has sent the request. Lists, watches and lease requests come from other tasks.
 pub(crate) fn is_of_controller(method: &Method, uri: &Uri) -> bool {
     !is_list_or_watch(method, uri) && !uri.path().contains("/leases")
 }
 
-/// Returns a request as its method and resource, without names.
+/// Returns the method and resource of a request, without object names.
 pub(crate) fn summary(method: &Method, uri: &Uri) -> String {
     let rest = uri.path().split_once("/namespaces/").map_or("", |(_, rest)| rest);
     let segments: Vec<_> = rest.split('/').collect();

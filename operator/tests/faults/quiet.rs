@@ -1,4 +1,4 @@
-//! Hosts that send reports all the time, with numbers that vary.
+//! Hosts that send many reports in which only measurements differ.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use crate::machine::Machine;
 use crate::pool::{create_pool, open_site, state, wait_until};
 use crate::site::hub;
 
-/// How often each host sends its reports.
+/// Interval at which each host sends its reports.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// After this time, the last reports have been shown.
+/// Time after which the Agents show the last reports.
 const SETTLED: Duration = Duration::from_secs(4);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reports_with_other_measurements_cause_no_writes() {
+async fn reports_with_different_measurements_cause_no_writes() {
     report_all_the_time(20, Duration::from_secs(8)).await;
 }
 
@@ -29,7 +29,7 @@ async fn reports_of_many_hosts_cause_no_writes_for_long() {
     report_all_the_time(200, Duration::from_secs(60)).await;
 }
 
-/// Two replicas write nothing except leases while hosts send reports in which only measurements differ.
+/// Requires that two replicas write nothing except leases, while hosts send reports in which only measurements differ.
 async fn report_all_the_time(hosts: usize, duration: Duration) {
     let Some(hub) = hub().await else { return };
     let mut site = open_site(hub).await;

@@ -1,4 +1,4 @@
-//! A leader that is paused for longer than its lease, with writes in flight.
+//! A leader paused for longer than its lease, while its writes are in flight.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::pool::{
 };
 use crate::site::{Site, hub, iso_url};
 
-/// A running operator.
+/// A running operator and its leadership.
 struct Replica {
     leadership: Leadership,
     task: JoinHandle<()>,
@@ -44,9 +44,9 @@ impl Replica {
 struct Pool {
     site: Site,
     id: InfraEnvId,
-    /// A host that is edited.
+    /// A host whose Agent the test edits.
     edited: HostId,
-    /// A host whose Agent is deleted.
+    /// A host whose Agent the test deletes.
     deleted: HostId,
 }
 
@@ -58,12 +58,12 @@ impl Pool {
         machine
     }
 
-    /// Waits for an Agent whose host has sent all reports.
+    /// Waits for the Agent of a host. The host must have sent all reports.
     async fn wait_until_known(&self, host: HostId) {
         wait_for_agent(&self.site, host, |agent| state(agent) == "known-unbound").await;
     }
 
-    /// Returns uid and version of all objects.
+    /// Returns the uid and version of each object.
     async fn versions(&self) -> BTreeMap<String, (Option<String>, Option<String>)> {
         let params = ListParams::default();
         let agents = self.site.api::<Agent>().list(&params).await.unwrap().items;
@@ -73,7 +73,7 @@ impl Pool {
         agents.chain(infra_envs).collect()
     }
 
-    /// Waits until no object changes, and returns their versions.
+    /// Waits until no object changes any more, and returns the versions.
     async fn settled_versions(&self) -> BTreeMap<String, (Option<String>, Option<String>)> {
         let mut versions = self.versions().await;
         loop {
@@ -87,7 +87,7 @@ impl Pool {
     }
 }
 
-/// Holds writes of all kinds of a leader, and then pauses it. Returns the URL of the image before.
+/// Holds one write of each kind by the leader, and then pauses the leader. Returns the previous image URL.
 async fn pause_with_writes(pool: &Pool, proxy: &FaultProxy, new: HostId) -> String {
     let site = &pool.site;
     let url = iso_url(&site.wait_for_image("pool").await);
@@ -100,8 +100,8 @@ async fn pause_with_writes(pool: &Pool, proxy: &FaultProxy, new: HostId) -> Stri
         ["PATCH agents", "PATCH agents/status", "PATCH infraenvs/status", "PATCH leases", "POST agents"];
     let expected = BTreeSet::from(expected.map(str::to_owned));
     wait_until("writes in flight", async || {
-        let held = proxy.requests().into_iter().filter(|request| request.fault == Some(Fault::Hold));
-        expected == held.map(|request| summary(&request.method, &request.uri)).collect()
+        let requests = proxy.requests().into_iter().filter(|request| request.fault == Some(Fault::Hold));
+        expected == requests.map(|request| summary(&request.method, &request.uri)).collect()
     })
     .await;
     proxy.freeze();
@@ -138,14 +138,14 @@ async fn late_writes_of_a_paused_leader_change_nothing() {
     .await;
     let before = pool.settled_versions().await;
 
-    let held = proxy.requests().iter().filter(|request| request.fault == Some(Fault::Hold)).count();
+    let held_count = proxy.requests().iter().filter(|request| request.fault == Some(Fault::Hold)).count();
     proxy.remove_all();
     proxy.release();
     proxy.thaw();
-    wait_until("late writes", async || proxy.held_responses().len() >= held).await;
+    wait_until("late writes", async || proxy.held_responses().len() >= held_count).await;
     for response in proxy.held_responses() {
         let expected = match summary(&response.method, &response.uri).as_str() {
-            // The deleted Agent does not exist.
+            // The Agent has been deleted in the meantime.
             "PATCH agents" if response.uri.path().contains(&deleted.to_string()) => StatusCode::NOT_FOUND,
             _ => StatusCode::CONFLICT,
         };
@@ -157,7 +157,7 @@ async fn late_writes_of_a_paused_leader_change_nothing() {
     let writes = site.accepted_writes_since(mark).await;
     assert_eq!(writes.iter().filter(|write| *write == "create agents").count(), 1, "{writes:?}");
 
-    // The first replica continues with the objects that it was reconciling when it was paused.
+    // The first replica continues to reconcile the objects that it had claimed before the pause.
     second.end.send(()).unwrap();
     second.task.await.unwrap();
     wait_until("the first leader", async || first.leadership.is_valid()).await;

@@ -1,4 +1,4 @@
-//! Faults of the API server in writes, lists and watches.
+//! API server faults in writes, lists and watches.
 
 use std::future::pending;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::pool::{
 };
 use crate::site::{Site, hub, image_created, iso_url};
 
-/// How long a fault lasts.
+/// Duration of a fault.
 const DURATION: Duration = Duration::from_secs(4);
 const DELAY: Fault = Fault::Delay(Duration::from_millis(1_500));
-/// Maximum number of requests for one object or of one watch per second, after the first four.
+/// Maximum number of requests per second for one object or watch, after the first four requests.
 const MAX_RATE: f64 = 2.5;
 
 const WRITE_FAULTS: [Fault; 6] = [
@@ -46,7 +46,7 @@ const WATCH_FAULTS: [Fault; 9] = [
 ];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn faults_of_requests_for_one_object_do_not_delay_others() {
+async fn request_faults_of_one_object_do_not_delay_others() {
     let Some(hub) = hub().await else { return };
     join_all(WRITE_FAULTS.map(|fault| fail_requests(hub, fault))).await;
 }
@@ -58,7 +58,7 @@ async fn faults_of_writes_of_agents_create_one_agent() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn faults_of_lists_and_watches_delay_only_what_they_show() {
+async fn list_and_watch_faults_delay_only_their_events() {
     let Some(hub) = hub().await else { return };
     join_all(WATCH_FAULTS.map(|fault| fail_watches(hub, fault))).await;
 }
@@ -69,7 +69,7 @@ async fn faults_of_the_lease_do_not_stop_the_leader_before_it_expires() {
     join_all(WRITE_FAULTS.map(|fault| fail_lease(hub, fault))).await;
 }
 
-/// Returns the maximum number of requests since `begin`, for a number of objects or watches.
+/// Returns the maximum number of requests since `begin` for `count` objects or watches.
 fn limit(begin: Instant, count: u32) -> f64 {
     f64::from(count) * (4.0 + MAX_RATE * begin.elapsed().as_secs_f64())
 }
@@ -85,7 +85,8 @@ async fn open_proxied(hub: &'static Hub) -> (Site, FaultProxy) {
     (site, proxy)
 }
 
-/// All requests for one InfraEnv and its Secret get a fault for a while, those for another one get none.
+/// For some time, all requests for one InfraEnv and its Secret fail. Requests for another InfraEnv must not be
+/// affected.
 async fn fail_requests(hub: &'static Hub, fault: Fault) {
     let (site, proxy) = open_proxied(hub).await;
     let rule = proxy.add(Rule::new(fault).path("/faulty").watches(false));
@@ -113,7 +114,7 @@ async fn fail_requests(hub: &'static Hub, fault: Fault) {
     site.wait_for_image("good").await;
 }
 
-/// The first requests for an Agent get a fault.
+/// The first requests for an Agent fail.
 async fn fail_agents(hub: &'static Hub, fault: Fault) {
     let (site, proxy) = open_proxied(hub).await;
     let id = create_pool(&site).await;
@@ -131,7 +132,7 @@ async fn fail_agents(hub: &'static Hub, fault: Fault) {
     assert_eq!(uids, [agent.uid()], "{fault:?}");
 }
 
-/// All renewals of the lease get a fault for a while.
+/// For some time, all renewals of the lease fail.
 async fn fail_lease(hub: &'static Hub, fault: Fault) {
     let (site, proxy) = (open_site(hub).await, hub.fault_proxy());
     let operator = site.operator("replica", proxy.client(&site.user.token));
@@ -148,13 +149,13 @@ async fn fail_lease(hub: &'static Hub, fault: Fault) {
     assert_is_at_most(proxy.counts(rule).faults, limit(begin, 1), fault);
 }
 
-/// All lists and watches get a fault for a while.
+/// For some time, all lists and watches fail.
 async fn fail_watches(hub: &'static Hub, fault: Fault) {
     let (site, proxy) = open_proxied(hub).await;
     let id = create_pool(&site).await;
     let first = iso_url(&site.wait_for_image("pool").await);
     let rule = Rule::new(fault).filter(is_list_or_watch);
-    // Lists that show the missed changes are between the watches.
+    // Between two watches, a list shows the missed changes.
     let is_for_watches = [Fault::WatchGone, Fault::WatchEnd].contains(&fault);
     let rule = proxy.add(if is_for_watches { rule.watches(true) } else { rule });
     proxy.cut_all();
@@ -164,7 +165,7 @@ async fn fail_watches(hub: &'static Hub, fault: Fault) {
     site.patch_spec("pool", json!({"additionalNTPSources": ["a.example.com"]})).await;
     edit_agent(&site, host, json!({"approved": true})).await;
     sleep_until(begin + DURATION).await;
-    // Six kinds are watched.
+    // The operator watches six kinds.
     assert_is_at_most(proxy.counts(rule).faults, limit(begin, 6), fault);
     proxy.remove(rule);
     site.wait_for("pool", |object| iso_url(object) != first).await;

@@ -1,4 +1,4 @@
-//! Changes while no replica runs.
+//! Changes made while no replica is running.
 
 use inventory::ErrorKind;
 use inventory::id::HostId;
@@ -21,7 +21,7 @@ async fn open_pool() -> Option<(Site, Machine)> {
 }
 
 #[tokio::test]
-async fn agent_that_is_deleted_while_no_replica_runs_does_not_return() {
+async fn agent_deleted_while_no_replica_runs_stays_deleted() {
     let Some((mut site, machine)) = open_pool().await else { return };
     let name = machine.key.host_id.to_string();
     site.kill_operators().await;
@@ -29,7 +29,7 @@ async fn agent_that_is_deleted_while_no_replica_runs_does_not_return() {
     site.start_operator("replica", site.client());
     site.wait_until_gone::<Agent>(&name).await;
     assert_eq!(site.inventory.host(machine.key).await.unwrap_err().kind(), ErrorKind::NotFound);
-    // Another machine shows that the InfraEnv has been reconciled.
+    // Another machine gets an Agent, so the InfraEnv has been reconciled.
     let other = Machine::boot(&site.inventory, machine.key.infra_env_id, HostId::fresh()).await;
     wait_for_agent(&site, other.key.host_id, |agent| agent.status.is_some()).await;
     assert!(site.api::<Agent>().get_opt(&name).await.unwrap().is_none());
@@ -50,7 +50,7 @@ async fn agents_follow_their_hosts_while_their_infra_env_has_a_fault() {
 }
 
 #[tokio::test]
-async fn infra_env_that_is_deleted_while_no_replica_runs_takes_its_agents_along() {
+async fn deleting_an_infra_env_while_no_replica_runs_deletes_its_agents() {
     let Some((mut site, machine)) = open_pool().await else { return };
     site.kill_operators().await;
     site.delete::<operator::crds::InfraEnv>("pool").await;

@@ -1,4 +1,4 @@
-//! The requests that the API server has served, from its audit log.
+//! The requests that the API server has handled, from its audit log.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -10,29 +10,29 @@ use tokio::time::{Instant, sleep};
 
 use super::{Hub, users};
 
-/// Maximum delay of an entry.
+/// Maximum time until the audit log contains an entry.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A request of the audit log. Requests of Kubernetes itself have no entry.
+/// A request in the audit log. Requests by Kubernetes components are not logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AuditEntry {
     pub(crate) user: String,
-    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
+    /// Verb of the request: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete` or `deletecollection`.
     pub(crate) verb: String,
-    /// The API group. Empty for core kinds.
+    /// API group. Empty for core kinds.
     pub(crate) group: String,
-    /// The plural name. Empty for paths such as `/readyz`, like the members up to `name`.
+    /// Plural name of the kind. For paths such as `/readyz`, this and the following members up to `name` are empty.
     pub(crate) resource: String,
     pub(crate) subresource: String,
     pub(crate) namespace: String,
     pub(crate) name: String,
-    /// The HTTP status.
+    /// HTTP status code of the response.
     pub(crate) code: u64,
-    /// Path and query.
+    /// Path and query of the URL.
     pub(crate) uri: String,
 }
 
-/// A position in the audit log: after all entries of requests that were complete when it was taken.
+/// A position in the audit log, after the entries of all requests that were complete when the mark was taken.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AuditMark(u64);
 
@@ -43,12 +43,12 @@ impl Hub {
         self.end_of_audit()
     }
 
-    /// Returns the matching entries since the start of the hub, in the order of their responses.
+    /// Returns the matching entries since the start of the hub, in the order of the responses.
     pub(crate) async fn audit_entries(&self, filter: impl Fn(&AuditEntry) -> bool) -> Vec<AuditEntry> {
         self.audit_since(AuditMark(0), filter).await
     }
 
-    /// Returns the matching entries after `mark`, in the order of their responses.
+    /// Returns the matching entries after `mark`, in the order of the responses.
     pub(crate) async fn audit_since(
         &self,
         mark: AuditMark,
@@ -58,7 +58,7 @@ impl Hub {
         self.read_audit(mark).into_iter().filter(filter).collect()
     }
 
-    /// Waits until `count` entries after `mark` match, and returns all that match.
+    /// Waits for at least `count` matching entries after `mark`, and returns all matching entries.
     pub(crate) async fn wait_for_audit(
         &self,
         mark: AuditMark,
@@ -76,30 +76,31 @@ impl Hub {
         }
     }
 
-    /// Returns the entries that are written after `mark`, and moves the mark to their end.
+    /// Returns the entries after `mark`, and moves the mark after them.
     pub(crate) fn next_audit_entries(&self, mark: &mut AuditMark) -> Vec<AuditEntry> {
         let text = self.complete_lines(*mark);
         mark.0 += u64::try_from(text.len()).unwrap();
         entries(&text)
     }
 
-    /// Waits until the entries of all complete requests are written: the server writes an entry after its response.
+    /// Waits until the entries of all complete requests are in the log. The server writes an entry only after its
+    /// response.
     async fn flush_audit(&self) {
         let before = self.end_of_audit();
         let name = format!("marker-{}", self.next_number());
         let request = http::Request::get(format!("/api/v1/namespaces/{name}")).body(Vec::new()).unwrap();
-        // Refused, but logged.
+        // The server refuses this request, but logs it.
         let _ = self.client_of_user(users::AUDIT_MARKER).request_text(request).await;
         let deadline = Instant::now() + LIMIT;
         while !self.read_all_audit(before).iter().any(|entry| entry.name == name) {
             assert!(Instant::now() < deadline, "the audit log has no entry of {name}");
             sleep(Duration::from_millis(20)).await;
         }
-        // Other connections have their own threads of the server.
+        // The server handles other connections in other threads.
         sleep(Duration::from_millis(50)).await;
     }
 
-    /// Returns the end of the last complete line.
+    /// Returns the mark after the last complete line.
     fn end_of_audit(&self) -> AuditMark {
         let text = fs::read(self.folder().join("audit.log")).unwrap();
         let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
@@ -116,7 +117,7 @@ impl Hub {
         entries(&self.complete_lines(mark))
     }
 
-    /// Returns the log after `mark`, without an incomplete last line.
+    /// Returns the log text after `mark`, without an incomplete last line.
     fn complete_lines(&self, mark: AuditMark) -> String {
         let mut file = File::open(self.folder().join("audit.log")).unwrap();
         file.seek(SeekFrom::Start(mark.0)).unwrap();
@@ -130,7 +131,7 @@ impl Hub {
 fn entries(lines: &str) -> Vec<AuditEntry> {
     let mut ids = HashSet::new();
     let events = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    // A watch has an entry when it starts and another when it ends.
+    // A watch has two entries: one for its start and one for its end.
     events
         .filter(|event| event["stage"] != "ResponseComplete" || event["verb"] != "watch" || has_failed(event))
         .filter(|event| ids.insert(event["auditID"].as_str().unwrap_or_default().to_owned()))
@@ -138,7 +139,7 @@ fn entries(lines: &str) -> Vec<AuditEntry> {
         .collect()
 }
 
-/// Returns `true` for a request that the server refused. A refused watch has no entry when it starts.
+/// Returns `true` if the server refused the request. A refused watch has no entry for its start.
 fn has_failed(event: &Value) -> bool {
     event["responseStatus"]["code"].as_u64() != Some(200)
 }

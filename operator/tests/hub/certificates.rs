@@ -1,4 +1,4 @@
-//! The hub's certificate authority, its certificates and keys.
+//! Creates the certificate authority, the certificates and the keys of the hub.
 
 use std::fs;
 use std::path::Path;
@@ -7,19 +7,20 @@ use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
 
-/// The certificates that clients and the fault proxy need. The others are files of the hub's folder.
+/// The certificates that clients and the fault proxy need. All others are only files in the hub's folder.
 #[derive(Debug)]
 pub(super) struct Certificates {
-    /// The certificate of the authority, in DER.
+    /// Certificate of the authority, in DER.
     pub(super) authority: Vec<u8>,
-    /// The certificate of loopback, in DER, for the API server and the fault proxy.
+    /// Certificate for loopback addresses, in DER. The API server and the fault proxy use it.
     pub(super) server: Vec<u8>,
-    /// The key of `server`, in PKCS #8 DER.
+    /// Private key of `server`, in PKCS #8 DER.
     pub(super) server_key: Vec<u8>,
 }
 
 impl Certificates {
-    /// Makes a certificate authority, a server certificate and keys of service accounts, and writes them to `folder`.
+    /// Creates a certificate authority, a server certificate and the keys for service accounts, and writes them to
+    /// `folder`.
     pub(super) fn create(folder: &Path) -> Self {
         let write = |name: &str, text: String| fs::write(folder.join(name), text).unwrap();
         let authority_key = KeyPair::generate().unwrap();

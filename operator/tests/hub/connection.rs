@@ -1,26 +1,26 @@
-//! Connections of a user to the API server or to a fault proxy.
+//! Connections of one user to the API server, or to a fault proxy.
 
 use std::path::Path;
 
 use kube::{Client, Config};
 use serde_json::json;
 
-/// A server and the token of a user.
+/// The URL of a server, and the token of a user.
 #[derive(Debug, Clone)]
 pub(super) struct Connection {
     pub(super) server: String,
-    /// The certificate of the authority, in DER.
+    /// Certificate of the authority, in DER.
     pub(super) authority: Vec<u8>,
     pub(super) token: String,
 }
 
 impl Connection {
-    /// Returns a client that belongs to the current runtime.
+    /// Returns a client bound to the current runtime.
     pub(super) fn client(self) -> Client {
         Client::try_from(self.config()).unwrap()
     }
 
-    /// Returns a client that reports 429, 503 and 504 instead of sending the request again.
+    /// Returns a client that reports responses 429, 503 and 504, instead of repeating the request.
     pub(super) fn client_without_retries(self) -> Client {
         let mut config = self.config();
         config.default_retry = false;

@@ -1,52 +1,52 @@
-//! Rules of a fault proxy: which requests get which fault.
+//! The rules of a fault proxy, which select the fault for each request.
 
 use std::time::Duration;
 
 use http::{Method, Uri};
 use serde_json::{Value, json};
 
-/// What a fault proxy does with a request instead of forwarding it.
+/// The treatment of a request by the fault proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Forwards the request after a delay.
+    /// Forward the request after a delay.
     Delay(Duration),
-    /// Closes the connection. The server does not get the request.
+    /// Close the connection without forwarding the request.
     CutBeforeRequest,
-    /// Sends the request to the server, waits for the response, and closes the connection without a response.
+    /// Forward the request, wait for the response, and close the connection without sending the response.
     LoseResponse,
-    /// Forwards the request, and closes the connection after a time. For watches.
+    /// Forward the request, and close the connection after a time. Useful for watches.
     CutDuringResponse(Duration),
-    /// Responds with 409, as after a change by another client.
+    /// Respond with 409, as after a change by another client.
     Conflict,
-    /// Responds with 410, as to a list or watch from a resource version that the server no longer has.
+    /// Respond with 410, as for a list or watch from a resource version that the server has discarded.
     Gone,
-    /// Responds with 200 to a watch, then with an event of type `ERROR` and code 410, and ends the watch.
+    /// Respond to a watch with 200 and an event of type `ERROR` with code 410, and end the watch.
     WatchGone,
-    /// Responds with 200 to a watch, and ends it without an event.
+    /// Respond to a watch with 200, and end it without an event.
     WatchEnd,
-    /// Responds with 429 and a `Retry-After` in seconds.
+    /// Respond with 429 and a `Retry-After` header in seconds.
     TooManyRequests(u32),
-    /// Responds with 500.
+    /// Respond with 500.
     InternalError,
-    /// Does not respond. The connection stays open. The server does not get the request.
+    /// Do not forward the request and do not respond. The connection stays open.
     BlackHole,
-    /// Sends the request to the server, and does not respond. The connection stays open.
+    /// Forward the request, but do not respond. The connection stays open.
     WithholdResponse,
-    /// Sends the request to the server when the proxy releases it, also if the client has closed the connection.
+    /// Forward the request only when the proxy releases it, even if the client has closed the connection.
     Hold,
 }
 
-/// A response without the server.
+/// A response that the proxy creates itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CannedResponse {
     pub(super) code: u16,
     pub(super) retry_after: Option<u32>,
-    /// `Null`: no body.
+    /// JSON body. `Null` means no body.
     pub(super) body: Value,
 }
 
 impl Fault {
-    /// Returns the response of a fault that has one.
+    /// Returns the proxy's own response for a fault, or `None` if the fault has no such response.
     pub(super) fn canned_response(self) -> Option<CannedResponse> {
         if self == Self::WatchEnd {
             return Some(CannedResponse { code: 200, retry_after: None, body: Value::Null });
@@ -89,7 +89,7 @@ impl Fault {
     }
 }
 
-/// A fault for some of the requests through a fault proxy. Without conditions it is for all.
+/// A fault for matching requests through a fault proxy. Without conditions, it matches all requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
     fault: Fault,
@@ -102,7 +102,7 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
-    /// Creates a rule for all requests.
+    /// Creates a rule that matches all requests.
     pub(crate) const fn new(fault: Fault) -> Self {
         Self {
             fault,
@@ -115,31 +115,31 @@ impl Rule {
         }
     }
 
-    /// Restricts the rule to a method.
+    /// Restricts the rule to requests with a method.
     pub(crate) fn method(mut self, method: &str) -> Self {
         self.method = Some(method.parse().unwrap());
         self
     }
 
-    /// Restricts the rule to requests whose path and query contain a text.
+    /// Restricts the rule to requests whose path or query contains `part`.
     pub(crate) fn path(mut self, part: &str) -> Self {
         part.clone_into(&mut self.path);
         self
     }
 
-    /// Restricts the rule to watches, or to other requests.
+    /// Restricts the rule to watches if `is_watch` is `true`, and to other requests otherwise.
     pub(crate) const fn watches(mut self, is_watch: bool) -> Self {
         self.is_watch = Some(is_watch);
         self
     }
 
-    /// Restricts the rule to requests that fulfil a condition.
+    /// Restricts the rule to requests for which `filter` returns `true`.
     pub(crate) const fn filter(mut self, filter: fn(&Method, &Uri) -> bool) -> Self {
         self.filter = Some(filter);
         self
     }
 
-    /// Forwards the first `count` requests that match.
+    /// Forwards the first `count` matching requests without a fault.
     pub(crate) const fn skip(mut self, count: usize) -> Self {
         self.skip = count;
         self
@@ -160,16 +160,15 @@ impl Rule {
     }
 }
 
-/// Returns `true` for a watch.
 pub(crate) fn is_watch(uri: &Uri) -> bool {
     uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "watch=true" || pair == "watch=1"))
 }
 
-/// A rule of a fault proxy, for its counts.
+/// Identifies a rule of a fault proxy, to query its counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RuleId(usize);
 
-/// A rule and its counts.
+/// A rule, and its counts so far.
 #[derive(Debug)]
 struct ActiveRule {
     rule: Rule,
@@ -177,16 +176,16 @@ struct ActiveRule {
     counts: RuleCounts,
 }
 
-/// The requests that a rule has met.
+/// Counts of the requests that matched a rule.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct RuleCounts {
-    /// Requests that match, with and without a fault.
+    /// Number of matching requests, with or without a fault.
     pub(crate) matches: usize,
-    /// Requests that got the fault.
+    /// Number of requests with the fault.
     pub(crate) faults: usize,
 }
 
-/// The rules of a fault proxy.
+/// The rules of a fault proxy, in the order in which they were added.
 #[derive(Debug, Default)]
 pub(super) struct Rules(Vec<ActiveRule>);
 
@@ -210,7 +209,7 @@ impl Rules {
         self.0[id.0].counts
     }
 
-    /// Returns the fault of the first rule that has one for this request. Each rule that matches counts the request.
+    /// Returns the fault for a request, from the first rule that has one. Every matching rule counts the request.
     pub(super) fn fault_of(&mut self, method: &Method, uri: &Uri) -> Option<Fault> {
         let mut fault = None;
         for active in

@@ -1,9 +1,11 @@
-//! A Kubernetes hub for tests: etcd, kube-apiserver and kube-controller-manager, once per test program.
+//! A Kubernetes hub for tests: etcd, kube-apiserver and kube-controller-manager. Each test program starts one hub.
 //!
-//! `KINDLING_HUB` names the folder with the programs, which `.ci/hub` builds and prints. Without it, tests print a notice
-//! and are skipped, or fail with `KINDLING_REQUIRE_TOOLS=1`. If it is empty, they are always skipped.
+//! The variable `KINDLING_HUB` is the path of the folder with the programs. `.ci/hub` builds them and prints the path.
+//! If the variable is not set, tests print a notice and are skipped; with `KINDLING_REQUIRE_TOOLS=1`, they fail
+//! instead. If the variable is empty, tests are always skipped.
 //!
-//! Tests share the hub and run concurrently: each needs its own namespace, and its own user if it counts requests.
+//! Tests share the hub and run concurrently. So each test needs its own namespace, and a test that counts requests
+//! needs its own user.
 
 #![allow(dead_code, reason = "no test program needs all of it")]
 #![allow(
@@ -54,10 +56,10 @@ use self::certificates::Certificates;
 use self::connection::Connection;
 use self::start::RunningHub;
 
-/// Maximum duration until the server serves a new kind.
+/// Maximum time until the server serves a new kind.
 const CRD_LIMIT: Duration = Duration::from_secs(60);
 
-/// The hub that the tests of this program share. Its programs end with this process.
+/// The hub that all tests of this program share. Its programs end with this process.
 static SHARED: OnceCell<Hub> = OnceCell::const_new();
 
 /// A running hub.
@@ -65,12 +67,12 @@ static SHARED: OnceCell<Hub> = OnceCell::const_new();
 pub(crate) struct Hub {
     programs: PathBuf,
     running: RunningHub,
-    /// The next unused number for names.
+    /// The next unused number for unique names.
     next: AtomicUsize,
     next_user: AtomicUsize,
 }
 
-/// A user with a static token and without rights.
+/// A user with a static token, initially without rights.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HubUser {
     pub(crate) name: String,
@@ -78,8 +80,8 @@ pub(crate) struct HubUser {
 }
 
 impl Hub {
-    /// Returns the hub of this test program. Starts it on the first call. Returns `None`, after a notice, if
-    /// `KINDLING_HUB` is not set, or fails then with `KINDLING_REQUIRE_TOOLS=1`.
+    /// Returns the hub of this test program. The first call starts it. If `KINDLING_HUB` is not set, prints a notice
+    /// and returns `None`; with `KINDLING_REQUIRE_TOOLS=1`, fails instead.
     pub(crate) async fn shared() -> Option<&'static Self> {
         let Some(programs) = env::var_os("KINDLING_HUB") else {
             skip::report_missing("KINDLING_HUB is not set; .ci/hub builds the programs of a Kubernetes hub");
@@ -92,7 +94,7 @@ impl Hub {
         Some(SHARED.get_or_init(|| Self::start(PathBuf::from(programs))).await)
     }
 
-    /// Starts a hub from the folder with its programs.
+    /// Starts a hub. `programs` is the folder with its programs.
     pub(crate) async fn start(programs: PathBuf) -> Self {
         let running = start::start(&programs).await;
         Self { programs, running, next: AtomicUsize::new(0), next_user: AtomicUsize::new(0) }
@@ -103,17 +105,17 @@ impl Hub {
         format!("https://{}", self.running.address)
     }
 
-    /// Returns a client of a user of the group `system:masters`. It belongs to the current runtime.
+    /// Returns a client for a user of the group `system:masters`, bound to the current runtime.
     pub(crate) fn admin(&self) -> kube::Client {
         self.client_of_user("admin")
     }
 
-    /// Returns a client of a user with a static token: `admin`, `assisted` or a user of [`Hub::new_user`].
+    /// Returns a client for a user with a static token: `admin`, `assisted` or a user of [`Hub::new_user`].
     pub(crate) fn client_of_user(&self, user: &str) -> kube::Client {
         self.client_to(&self.url(), &users::token_of(user))
     }
 
-    /// Returns a client of a server or proxy at `url` with a token.
+    /// Returns a client with a token, for the server or proxy at `url`.
     pub(crate) fn client_to(&self, url: &str, token: &str) -> kube::Client {
         self.connection(url, token).client()
     }
@@ -123,7 +125,7 @@ impl Hub {
         users::token_of(user)
     }
 
-    /// Returns a user that no other call returns.
+    /// Returns a user that no other test uses.
     pub(crate) fn new_user(&self) -> HubUser {
         let number = self.next_user.fetch_add(1, Ordering::Relaxed);
         assert!(number < users::NUMBERED_USERS, "all users are taken");
@@ -146,7 +148,7 @@ impl Hub {
         bindings.patch(&name, &PatchParams::apply("hub").force(), &Patch::Apply(binding)).await.unwrap();
     }
 
-    /// Returns a token of a service account, which is created if it does not exist.
+    /// Returns a token for a service account. Creates the account if it does not exist.
     pub(crate) async fn token_of_service_account(&self, namespace: &str, name: &str) -> String {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.admin(), namespace);
         let account = ServiceAccount { metadata: named(name), ..ServiceAccount::default() };
@@ -162,12 +164,12 @@ impl Hub {
         response["status"]["token"].as_str().unwrap().to_owned()
     }
 
-    /// Returns a client of a service account, which is created if it does not exist.
+    /// Returns a client for a service account. Creates the account if it does not exist.
     pub(crate) async fn client_of_service_account(&self, namespace: &str, name: &str) -> kube::Client {
         self.client_to(&self.url(), &self.token_of_service_account(namespace, name).await)
     }
 
-    /// Writes a kubeconfig for a server or proxy at `url` with a token.
+    /// Writes a kubeconfig with a token, for the server or proxy at `url`.
     pub(crate) fn kubeconfig(&self, url: &str, token: &str) -> PathBuf {
         let path = self.folder().join(format!("{}.kubeconfig", self.next_number()));
         let text = self.connection(url, token).kubeconfig(&self.folder().join("ca.pem"), "default");
@@ -175,7 +177,7 @@ impl Hub {
         path
     }
 
-    /// Creates a namespace whose name begins with `prefix`, and returns its name.
+    /// Creates a namespace with a unique name that begins with `prefix`. Returns the name.
     pub(crate) async fn namespace(&self, prefix: &str) -> String {
         let name = format!("{prefix}-{}", self.next_number());
         let namespace = Namespace { metadata: named(&name), ..Namespace::default() };
@@ -183,7 +185,7 @@ impl Hub {
         name
     }
 
-    /// Creates or updates the CRDs of a YAML text and waits until the server serves their kinds.
+    /// Creates or updates the CRDs of a YAML text. Waits until the server serves their kinds.
     pub(crate) async fn install_crds(&self, yaml: &str) {
         let crds: Api<CustomResourceDefinition> = Api::all(self.admin());
         let documents = serde_yaml_ng::Deserializer::from_str(yaml)
@@ -212,7 +214,7 @@ impl Hub {
         }
     }
 
-    /// Returns `true` if the server lists the objects of a CRD in all versions.
+    /// Returns `true` if the server can list the objects of a CRD in all versions.
     async fn serves(&self, crd: &CustomResourceDefinition) -> bool {
         let admin = self.admin();
         for version in crd.spec.versions.iter().filter(|version| version.served) {
@@ -225,7 +227,7 @@ impl Hub {
         true
     }
 
-    /// Creates or updates the objects of a YAML text as the admin, with `kubectl apply --server-side`.
+    /// Creates or updates the objects of a YAML text with `kubectl apply --server-side`, as the admin.
     pub(crate) async fn apply(&self, yaml: &str) {
         let output = self
             .run_kubectl(&["apply", "--server-side", "--force-conflicts", "--filename=-"], yaml.as_bytes())
@@ -233,7 +235,7 @@ impl Hub {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// Runs `kubectl` as the admin and returns its standard output. Panics if it fails.
+    /// Runs `kubectl` as the admin, and returns its standard output. Panics if the command fails.
     pub(crate) async fn kubectl(&self, arguments: &[&str]) -> String {
         let output = self.run_kubectl(arguments, &[]).await;
         assert!(
@@ -245,7 +247,7 @@ impl Hub {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Runs `kubectl` as the admin with an input. A `--kubeconfig` in `arguments` has priority.
+    /// Runs `kubectl` as the admin, with an input. A `--kubeconfig` in `arguments` takes precedence.
     pub(crate) async fn run_kubectl(&self, arguments: &[&str], input: &[u8]) -> Output {
         let admin = self.kubeconfig(&self.url(), &users::token_of("admin"));
         let mut child = Command::new(self.programs.join("kubectl"))
@@ -259,29 +261,29 @@ impl Hub {
             .spawn()
             .unwrap();
         let mut pipe = child.stdin.take().unwrap();
-        // kubectl may end before it reads the input. Its status says so.
+        // kubectl may exit before it reads the input. Its exit status then reports the failure.
         let write = async move {
             let _ = pipe.write_all(input).await;
         };
         tokio::join!(write, child.wait_with_output()).1.unwrap()
     }
 
-    /// Starts a proxy before the API server that makes faults.
+    /// Starts a fault proxy in front of the API server.
     pub(crate) fn fault_proxy(&'static self) -> FaultProxy {
         FaultProxy::start(self)
     }
 
-    /// Returns the folder with the programs of the hub and `kubectl`.
+    /// Returns the folder with `kubectl` and the programs of the hub.
     pub(crate) fn programs(&self) -> &Path {
         &self.programs
     }
 
-    /// Returns the ids of the shells that guard the hub's programs.
+    /// Returns the process ids of the shells that guard the programs of the hub.
     pub(crate) fn guards(&self) -> Vec<u32> {
         self.running.programs.iter().map(processes::Program::guard_id).collect()
     }
 
-    /// Returns the folder with data and logs, which is removed with the hub.
+    /// Returns the folder with data and logs. It is removed together with the hub.
     pub(crate) fn folder(&self) -> &Path {
         &self.running.folder
     }

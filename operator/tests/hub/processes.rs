@@ -1,4 +1,4 @@
-//! Programs that end with this process, and free ports for them.
+//! Starts programs that end together with this process, and finds free ports for them.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, TcpListener};
@@ -6,8 +6,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Runs the program `$3...` with the log `$2`. Kills the program and removes the folder `$1` when the standard input
-/// closes, which happens even if the process at its other end is killed.
+/// Runs the program `$3...` with the log file `$2`. When standard input closes, kills the program and removes the
+/// folder `$1`. Standard input closes even if this test process is killed.
 const GUARD: &str = r#"
 folder=$1 log=$2
 shift 2
@@ -21,17 +21,17 @@ kill "$!"
 exit "$status"
 "#;
 
-/// A program of the hub. It is killed when this value is dropped or this process ends, also by `SIGKILL`.
+/// A program of the hub. It is killed when this value is dropped or this process ends, even by `SIGKILL`.
 #[derive(Debug)]
 pub(super) struct Program {
     name: &'static str,
     log: PathBuf,
-    /// Holds the pipe to the guard.
+    /// Owns the pipe to the guard.
     guard: Child,
 }
 
 impl Program {
-    /// Starts the program `name` of the folder `programs`. The guard removes `folder` when the program is killed.
+    /// Starts the program `name` in the folder `programs`. After the program is killed, the guard removes `folder`.
     pub(super) fn start(name: &'static str, programs: &Path, folder: &Path, arguments: &[String]) -> Self {
         let log = folder.join(format!("{name}.log"));
         File::create(&log).unwrap();
@@ -39,7 +39,7 @@ impl Program {
             .args(["-c", GUARD, "sh"])
             .args([folder, &log, &programs.join(name)])
             .args(arguments)
-            // A Ctrl-C for the tests must not end the guard before the program.
+            // Ctrl-C in the terminal of the tests must not end the guard before its program.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -49,21 +49,21 @@ impl Program {
         Self { name, log, guard }
     }
 
-    /// Returns the log if the program has ended.
+    /// Returns the log if the program has exited.
     pub(super) fn log_of_ended(&mut self) -> Option<String> {
         let status = self.guard.try_wait().unwrap()?;
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         Some(format!("{} ended with {status}:\n{log}", self.name))
     }
 
-    /// Returns the end of the log, for messages.
+    /// Returns the last part of the log, for messages.
     pub(super) fn log_tail(&self) -> String {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().collect();
         format!("{}:\n{}\n", self.name, lines[lines.len().saturating_sub(20)..].join("\n"))
     }
 
-    /// Returns the id of the guard, whose child is the program.
+    /// Returns the process id of the guard. The program is its child.
     pub(super) fn guard_id(&self) -> u32 {
         self.guard.id()
     }
@@ -76,9 +76,9 @@ impl Drop for Program {
     }
 }
 
-/// Returns different ports that no process listens on. Another process may take one before it is used.
+/// Returns distinct ports on which no process listens. Another process may take a port before it is used.
 pub(super) fn free_ports<const COUNT: usize>() -> [u16; COUNT] {
-    // All are open at the same time, so that they differ.
+    // All sockets are open at the same time, so the ports are distinct.
     let listeners = [(); COUNT].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
     listeners.map(|listener| listener.local_addr().unwrap().port())
 }

@@ -1,4 +1,4 @@
-//! A proxy before the API server that makes faults.
+//! A proxy in front of the API server that injects faults.
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -28,9 +28,9 @@ use super::Hub;
 use super::certificates::Certificates;
 use super::faults::{CannedResponse, Fault, Rule, RuleCounts, RuleId, Rules};
 
-/// A proxy on loopback with TLS that forwards requests to the API server, except for the faults of its rules. It runs
-/// on its own thread, independent of the test's runtime, and ends when it is dropped. It does not forward upgrades, which
-/// `kubectl exec` needs, nor client certificates.
+/// A TLS proxy on loopback that forwards requests to the API server, except for the faults of its rules. It runs in its
+/// own thread, independent of the test's runtime, and ends when it is dropped. It forwards neither upgrades, as needed
+/// by `kubectl exec`, nor client certificates.
 #[derive(Debug)]
 pub(crate) struct FaultProxy {
     hub: &'static Hub,
@@ -39,26 +39,26 @@ pub(crate) struct FaultProxy {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A request that reached a proxy.
+/// A request that has reached the proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProxiedRequest {
     pub(crate) method: Method,
-    /// Path and query.
+    /// Path and query of the URL.
     pub(crate) uri: Uri,
     pub(crate) fault: Option<Fault>,
 }
 
-/// The response of the server to a request that a proxy held, or whose response it withheld.
+/// The server's response to a request with [`Fault::Hold`] or [`Fault::WithholdResponse`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HeldResponse {
     pub(crate) method: Method,
-    /// Path and query.
+    /// Path and query of the URL.
     pub(crate) uri: Uri,
     pub(crate) status: StatusCode,
 }
 
 impl FaultProxy {
-    /// Starts a proxy before the hub's API server.
+    /// Starts a proxy in front of the hub's API server.
     pub(crate) fn start(hub: &'static Hub) -> Self {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -90,13 +90,13 @@ impl FaultProxy {
         Self { hub, address, state, thread: Some(thread) }
     }
 
-    /// Returns the URL, for [`Hub::client_to`] and kubeconfigs.
+    /// Returns the URL of the proxy, for [`Hub::client_to`] and kubeconfigs.
     pub(crate) fn url(&self) -> String {
         format!("https://{}", self.address)
     }
 
-    /// Returns a client of this proxy that belongs to the current runtime. Unlike kube's default, it does not send
-    /// requests again after 429, 503 or 504.
+    /// Returns a client for this proxy, bound to the current runtime. Unlike kube's default client, it does not repeat
+    /// requests after responses 429, 503 or 504.
     pub(crate) fn client(&self, token: &str) -> kube::Client {
         self.hub.connection(&self.url(), token).client_without_retries()
     }
@@ -106,32 +106,32 @@ impl FaultProxy {
         self.hub.kubeconfig(&self.url(), token)
     }
 
-    /// Adds a rule. If several rules have a fault for a request, the request gets the fault of the oldest rule.
+    /// Adds a rule. If several rules have a fault for the same request, the oldest rule applies.
     pub(crate) fn add(&self, rule: Rule) -> RuleId {
         lock(&self.state.rules).add(rule)
     }
 
-    /// Removes a rule. Requests that already got its fault keep it.
+    /// Removes a rule. Requests that already have its fault are not affected.
     pub(crate) fn remove(&self, rule: RuleId) {
         lock(&self.state.rules).remove(rule);
     }
 
-    /// Removes all rules. Requests that already got a fault keep it.
+    /// Removes all rules. Requests that already have a fault are not affected.
     pub(crate) fn remove_all(&self) {
         lock(&self.state.rules).remove_all();
     }
 
-    /// Returns how many requests a rule has met, also after it was removed.
+    /// Returns the counts of a rule, even after its removal.
     pub(crate) fn counts(&self, rule: RuleId) -> RuleCounts {
         lock(&self.state.rules).counts(rule)
     }
 
-    /// Returns all requests that reached the proxy, in order.
+    /// Returns all requests that have reached the proxy, in order.
     pub(crate) fn requests(&self) -> Vec<ProxiedRequest> {
         lock(&self.state.requests).clone()
     }
 
-    /// Returns the number of requests with a method and a text in path or query.
+    /// Returns the number of requests with this method, and with `path` in their path or query.
     pub(crate) fn count(&self, method: &str, path: &str) -> usize {
         let requests = lock(&self.state.requests);
         let matching =
@@ -139,33 +139,33 @@ impl FaultProxy {
         requests.iter().filter(matching).count()
     }
 
-    /// Closes all connections, including watches and requests in a black hole.
+    /// Closes all connections, including connections of watches and of requests without a response.
     pub(crate) fn cut_all(&self) {
         self.state.cuts.send_modify(|cuts| *cuts += 1);
     }
 
-    /// Stops forwarding in both directions. Connections stay open, as if the network lost all packets.
+    /// Stops forwarding in both directions. Connections stay open, as if the network dropped all packets.
     pub(crate) fn freeze(&self) {
         self.state.is_frozen.send_replace(true);
     }
 
-    /// Sends the held requests to the server.
+    /// Forwards the held requests to the server.
     pub(crate) fn release(&self) {
         self.state.releases.send_modify(|releases| *releases += 1);
     }
 
-    /// Returns the withheld responses, and those to the held requests that were released, in order.
+    /// Returns the withheld responses and the responses to released requests, in order.
     pub(crate) fn held_responses(&self) -> Vec<HeldResponse> {
         lock(&self.state.held_responses).clone()
     }
 
-    /// Closes all connections, and refuses others while `is_refusing` is set.
+    /// Closes all connections. Refuses new connections while `is_refusing` is `true`.
     pub(crate) fn refuse(&self, is_refusing: bool) {
         self.state.is_refusing.send_replace(is_refusing);
         self.cut_all();
     }
 
-    /// Resumes forwarding.
+    /// Resumes forwarding after [`freeze`](Self::freeze).
     pub(crate) fn thaw(&self) {
         self.state.is_frozen.send_replace(false);
     }
@@ -185,9 +185,9 @@ struct ProxyState {
     connector: TlsConnector,
     rules: Mutex<Rules>,
     requests: Mutex<Vec<ProxiedRequest>>,
-    /// Number of cuts of all connections.
+    /// Number of times that all connections were cut.
     cuts: watch::Sender<u64>,
-    /// Number of releases of held requests.
+    /// Number of times that held requests were released.
     releases: watch::Sender<u64>,
     held_responses: Mutex<Vec<HeldResponse>>,
     is_frozen: watch::Sender<bool>,
@@ -259,7 +259,7 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, state: &Arc<ProxyS
     }
 }
 
-/// Serves the requests of a connection. A connection ends early if a request fails.
+/// Serves the requests of one connection. Closes the connection if a request fails.
 async fn serve(stream: TcpStream, acceptor: TlsAcceptor, state: &Arc<ProxyState>) {
     state.wait_for_thaw().await;
     let Ok(stream) = acceptor.accept(stream).await else { return };
@@ -267,7 +267,7 @@ async fn serve(stream: TcpStream, acceptor: TlsAcceptor, state: &Arc<ProxyState>
     let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// Returns an error if the connection to the client must be cut.
+/// Returns an error if the connection to the client must be closed.
 async fn forward(
     state: Arc<ProxyState>,
     request: Request<Incoming>,
@@ -300,8 +300,8 @@ async fn forward(
     }
 }
 
-/// Waits until held requests are released. Another task sends the request, because this one ends with the connection to
-/// the client.
+/// Waits until held requests are released. Another task then sends the request, because this task ends with the
+/// connection to the client.
 async fn hold(
     state: Arc<ProxyState>,
     request: Request<Incoming>,
@@ -325,7 +325,7 @@ fn cut() -> io::Error {
     io::Error::other("fault of the proxy")
 }
 
-/// Sends a request to the server on its own connection.
+/// Sends a request to the server on a new connection.
 async fn send<B>(state: &ProxyState, request: Request<B>) -> Result<Response<Incoming>, io::Error>
 where
     B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
@@ -351,14 +351,14 @@ fn respond(canned: &CannedResponse) -> Response<RelayedBody> {
     response.body(RelayedBody { frames }).unwrap()
 }
 
-/// Forwards a response. Cuts the connection to the client when `until` is complete.
+/// Forwards a response. Closes the connection to the client when `until` completes.
 fn relay(
     state: Arc<ProxyState>,
     response: Response<Incoming>,
     until: impl Future<Output = ()> + Send + 'static,
 ) -> Response<RelayedBody> {
     let (mut head, mut body) = response.into_parts();
-    // The proxy's own server decides how it sends the body.
+    // The proxy's HTTP server sets these headers itself.
     for name in [header::CONNECTION, header::TRANSFER_ENCODING] {
         head.headers.remove(name);
     }
@@ -367,7 +367,7 @@ fn relay(
         tokio::pin!(until);
         loop {
             let frame = tokio::select! {
-                // The client has closed the connection, or it was cut.
+                // The client or the proxy has closed the connection.
                 () = sender.closed() => return,
                 () = &mut until => Some(Err(cut())),
                 frame = body.frame() => frame.map(|frame| frame.map_err(io::Error::other)),
@@ -383,7 +383,7 @@ fn relay(
     Response::from_parts(head, RelayedBody { frames })
 }
 
-/// A body that another task reads from the server.
+/// A response body that another task reads from the server.
 struct RelayedBody {
     frames: mpsc::Receiver<Result<Frame<Bytes>, io::Error>>,
 }

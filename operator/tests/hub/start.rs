@@ -1,4 +1,4 @@
-//! The start of the hub's programs: flags, files and readiness.
+//! Starts the programs of the hub: flags, files and readiness checks.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,13 +14,13 @@ use super::connection::Connection;
 use super::processes::{Program, free_ports};
 use super::users;
 
-/// Maximum duration of the start. An idle machine needs three seconds.
+/// Maximum duration of the start. It takes three seconds on an idle machine.
 const START_LIMIT: Duration = Duration::from_secs(180);
-/// Number of starts with other ports, if another process takes a port in between.
+/// Maximum number of attempts. Each uses new ports, because another process may have taken a port.
 const ATTEMPTS: usize = 5;
 
-/// The audit policy. Requests of Kubernetes itself are not logged. A request has one entry: when its response is
-/// complete, or when a watch starts.
+/// The audit policy. Requests by Kubernetes components are not logged. A request has one entry: after its response, or
+/// at the start of a watch.
 const AUDIT_POLICY: &str = r#"{
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -41,7 +41,7 @@ pub(super) struct RunningHub {
     pub(super) programs: Vec<Program>,
 }
 
-/// Starts the programs of the folder `programs` and waits until they are ready.
+/// Starts the programs in the folder `programs`. Waits until they are ready.
 pub(super) async fn start(programs: &Path) -> RunningHub {
     for _ in 1..ATTEMPTS {
         match try_start(programs).await {
@@ -53,9 +53,9 @@ pub(super) async fn start(programs: &Path) -> RunningHub {
     try_start(programs).await.unwrap_or_else(|log| panic!("the hub does not start: {log}"))
 }
 
-/// Returns the log of a program that ended if the hub does not start.
+/// Starts the hub once. If that fails, returns the log of a program that has exited.
 async fn try_start(programs: &Path) -> Result<RunningHub, String> {
-    // The guards of the programs remove the folder.
+    // The guards of the programs remove this folder.
     let folder = tempfile::Builder::new().prefix("kindling-hub-").tempdir().unwrap().keep();
     let [client_port, peer_port, port] = free_ports();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -80,7 +80,7 @@ async fn try_start(programs: &Path) -> Result<RunningHub, String> {
         check_progress(&mut started, deadline)?;
         sleep(Duration::from_millis(50)).await;
     }
-    // It gives up if the server is not ready after a few seconds.
+    // This program exits if the server is not ready within a few seconds.
     started.push(Program::start("kube-controller-manager", programs, &folder, &manager_arguments(&folder)));
     let accounts: Api<ServiceAccount> = Api::namespaced(probe, "default");
     while !matches!(accounts.get_opt("default").await, Ok(Some(_))) {
@@ -125,7 +125,7 @@ fn server_arguments(folder: &Path, etcd_port: u16, port: u16) -> Vec<String> {
         format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
         "--bind-address=127.0.0.1".to_owned(),
         format!("--secure-port={port}"),
-        // Without these two, the server needs an address of the machine that is not loopback.
+        // Without these two flags, the server requires a machine address other than loopback.
         "--advertise-address=127.0.0.1".to_owned(),
         "--endpoint-reconciler-type=none".to_owned(),
         format!("--cert-dir={}", folder.display()),
@@ -138,11 +138,11 @@ fn server_arguments(folder: &Path, etcd_port: u16, port: u16) -> Vec<String> {
         "--service-account-issuer=https://hub.test".to_owned(),
         "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
         "--authorization-mode=RBAC".to_owned(),
-        // As on OpenShift.
+        // OpenShift enables this plugin too.
         "--enable-admission-plugins=OwnerReferencesPermissionEnforcement".to_owned(),
         format!("--audit-policy-file={}", file("audit.json")),
         format!("--audit-log-path={}", file("audit.log")),
-        // In megabytes. The reader expects a single file.
+        // The maximum size in megabytes. It is large, because the reader expects a single file.
         "--audit-log-maxsize=10000".to_owned(),
     ]
 }

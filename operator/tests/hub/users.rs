@@ -1,13 +1,13 @@
-//! Users with static tokens.
+//! Users of the hub with static tokens.
 
 use std::fmt::Write;
 
 /// The user whose requests mark positions in the audit log.
 pub(super) const AUDIT_MARKER: &str = "audit-marker";
-/// Number of users `user-0`, `user-1`, ... for tests that want a user that no other test has.
+/// Number of users `user-0`, `user-1`, and so on, for tests that must not share a user.
 pub(super) const NUMBERED_USERS: usize = 200;
 
-/// Returns the token file of the API server: a line `token,name,uid[,groups]` for each user.
+/// Returns the token file for the API server. It has a line `token,name,uid[,groups]` for each user.
 pub(super) fn token_file() -> String {
     let mut lines = String::new();
     for user in ["admin", "system:kube-controller-manager", "hub-probe"] {

@@ -1,28 +1,28 @@
-//! The values that a client saw, beside the recorded ones.
+//! Compares the values that a client has seen with the recorded values.
 
 use std::collections::BTreeSet;
 
 use crate::words::line;
 
-/// A difference that is deliberate or known.
+/// An intended or known difference.
 #[derive(Debug)]
 pub(crate) struct KnownDifference {
-    /// The field. A name of an object that is `*` means every object.
+    /// The field with the difference. The object name `*` stands for every object.
     pub(crate) field: &'static str,
-    /// The recorded value. `None`: the recorded service does not have the field.
+    /// The recorded value, or `None` if the recorded service does not set the field.
     pub(crate) recorded: Option<&'static str>,
-    /// The value of this service. `None`: it does not have the field.
+    /// The value of this service, or `None` if it does not set the field.
     pub(crate) played: Option<&'static str>,
     pub(crate) reason: &'static str,
 }
 
 impl KnownDifference {
-    /// Returns `true` if this is the recorded value of a field.
+    /// Returns `true` if `value` is the recorded value of this difference, for the field `field`.
     pub(crate) fn is_recorded(&self, field: &str, value: &str) -> bool {
         self.recorded.is_some_and(|recorded| self.matches(&line(field, value), recorded))
     }
 
-    /// Returns `true` if a line has the field with this value.
+    /// Returns `true` if a line contains the field with this value.
     fn matches(&self, text: &str, value: &str) -> bool {
         let pattern = line(self.field, value);
         let Some((before, after)) = pattern.split_once('*') else { return text == pattern };
@@ -31,18 +31,18 @@ impl KnownDifference {
     }
 }
 
-/// The lines of two runs.
+/// The lines of the recording and of this run.
 #[derive(Debug)]
 pub(crate) struct Comparison {
     pub(crate) recorded: BTreeSet<String>,
     pub(crate) played: BTreeSet<String>,
     pub(crate) known: &'static [KnownDifference],
-    /// The number of writes to the Kubernetes API, without leases and events.
+    /// Number of writes to the Kubernetes API, without leases and events.
     pub(crate) writes: usize,
 }
 
 impl Comparison {
-    /// Panics if a difference is not known, or if a known one does not exist.
+    /// Panics if a difference is unknown, or if a known difference does not occur.
     pub(crate) fn assert_equal(&self) {
         let mut missing: Vec<_> = self.recorded.difference(&self.played).collect();
         let mut extra: Vec<_> = self.played.difference(&self.recorded).collect();

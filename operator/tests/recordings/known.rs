@@ -1,4 +1,4 @@
-//! The differences from the recordings, with their reasons.
+//! The known differences from the recordings, and their reasons.
 
 use crate::comparison::KnownDifference;
 

@@ -1,4 +1,4 @@
-//! The machines of the recordings.
+//! Simulated machines that send the same reports as the machines of the recordings.
 
 use inventory::id::{HostId, InfraEnvId};
 use serde_json::{Value, json};
@@ -6,10 +6,9 @@ use serde_json::{Value, json};
 use crate::machine::Machine;
 use crate::site::Site;
 
-/// The number of machines in a scenario.
 pub(crate) const COUNT: usize = 3;
 
-/// Boots the machines of an infra-env.
+/// Boots the machines with the image of an infra-env.
 pub(crate) async fn boot(site: &Site, infra_env: InfraEnvId, ids: &[HostId]) -> Vec<Machine> {
     let mut machines = Vec::new();
     for id in ids {
@@ -18,7 +17,7 @@ pub(crate) async fn boot(site: &Site, infra_env: InfraEnvId, ids: &[HostId]) -> 
     machines
 }
 
-/// Reports the hardware and the clock of a machine.
+/// Sends the hardware and the clock state of a machine.
 pub(crate) async fn report(machine: &Machine, number: usize) {
     machine.reply("inventory", &inventory(number)).await;
     let sources = json!({"ntp_sources": [{"source_name": "ntp.sim", "source_state": "synced"}]});

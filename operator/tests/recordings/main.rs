@@ -1,10 +1,11 @@
-//! The custom resources that clients see, compared with recordings of upstream's assisted-service on a Kubernetes hub.
+//! Compares the custom resources with recordings of upstream's assisted-service on a Kubernetes hub.
 //!
-//! A recording has the requests of a client and the changes that it saw after each of them: conditions, labels,
-//! annotations, finalizers, owners and members of `status`. The test sends the same requests, waits for the same changes,
-//! and compares all values that the objects ever had. [`known`] lists the differences with their reasons.
+//! A recording contains the requests of a client, and the changes that the client saw after each request: conditions,
+//! labels, annotations, finalizers, owners and members of `status`. The test sends the same requests and waits for the
+//! same changes. It then compares all values that the objects had at any time. [`known`] lists the differences and
+//! their reasons.
 //!
-//! The recordings are of assisted-service 063b2579 (2026-08-21), without authentication and webhooks.
+//! The recordings were made with assisted-service 063b2579 (2026-08-21), without authentication and webhooks.
 
 #![allow(
     clippy::unwrap_used,
@@ -39,7 +40,7 @@ async fn infra_envs_change_as_recorded() {
     let recorded_writes = recording.writes;
     let played = Player::new(Site::open(hub).await, recording, known::IMAGES).run().await;
     played.assert_equal();
-    // Each of them changes what a client sees. The recorded service writes unchanged statuses too.
+    // Every write of this service changes a visible value. The recorded service also writes unchanged statuses.
     assert!(played.writes < recorded_writes / 2, "{} writes", played.writes);
 }
 

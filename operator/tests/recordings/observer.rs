@@ -1,4 +1,4 @@
-//! What a client sees that watches the resources of a namespace.
+//! A client that watches the resources of a namespace, and records the values that it sees.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -13,10 +13,10 @@ use tokio::task::JoinSet;
 use crate::recording::{Change, Fields, REMOVED};
 use crate::words::{Words, line};
 
-/// Minimum length of an annotation that is compared by its presence alone.
+/// Minimum length of an annotation for which only the presence is compared.
 const LONG_TEXT: usize = 300;
 
-/// Group, version and plural name of a kind.
+/// Returns the API group, version and plural name of a kind.
 pub(crate) fn kind(name: &str) -> (&'static str, &'static str, &'static str) {
     const GROUP: &str = "agent-install.openshift.io";
     match name {
@@ -28,14 +28,14 @@ pub(crate) fn kind(name: &str) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// The present objects, and all values that they ever had.
+/// The current objects, and all values that objects have had so far.
 #[derive(Debug, Default)]
 struct Seen {
     objects: BTreeMap<String, Fields>,
     lines: BTreeSet<String>,
 }
 
-/// A client that watches a namespace. It ends when it is dropped.
+/// A client that watches a namespace. Its watches end when it is dropped.
 pub(crate) struct Observer {
     seen: Arc<Mutex<Seen>>,
     _watches: JoinSet<()>,
@@ -43,47 +43,47 @@ pub(crate) struct Observer {
 
 impl Observer {
     pub(crate) fn start(client: &Client, namespace: &str, words: &Words) -> Self {
-        let seen = Arc::<Mutex<Seen>>::default();
+        let record = Arc::<Mutex<Seen>>::default();
         let mut watches = JoinSet::new();
         for name in ["InfraEnv", "Agent", "AgentClassification", "Secret"] {
             let (group, version, plural) = kind(name);
             let gvk = GroupVersionKind::gvk(group, version, name);
             let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
             let api = Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &resource);
-            watches.spawn(follow(name, api, Arc::clone(&seen), words.clone()));
+            watches.spawn(follow(name, api, Arc::clone(&record), words.clone()));
         }
-        Self { seen, _watches: watches }
+        Self { seen: record, _watches: watches }
     }
 
-    /// Returns the value of a field now.
+    /// Returns the current value of a field.
     pub(crate) fn value(&self, field: &str) -> Option<String> {
-        let seen = self.seen.lock().unwrap();
-        seen.objects.values().find_map(|fields| fields.get(field).cloned())
+        let record = self.seen.lock().unwrap();
+        record.objects.values().find_map(|fields| fields.get(field).cloned())
     }
 
-    /// Returns `true` if an object such as `InfraEnv one` exists.
+    /// Returns `true` if an object exists. `object` has the form `InfraEnv one`.
     pub(crate) fn exists(&self, object: &str) -> bool {
         self.seen.lock().unwrap().objects.contains_key(object)
     }
 
-    /// Returns the values that the objects ever had.
+    /// Returns all values that the objects have had so far.
     pub(crate) fn lines(&self) -> BTreeSet<String> {
         self.seen.lock().unwrap().lines.clone()
     }
 }
 
-async fn follow(kind: &'static str, api: Api<DynamicObject>, seen: Arc<Mutex<Seen>>, words: Words) {
+async fn follow(kind: &'static str, api: Api<DynamicObject>, record: Arc<Mutex<Seen>>, words: Words) {
     let mut events = std::pin::pin!(watcher::watcher(api, watcher::Config::default()));
     loop {
         match events.try_next().await {
             Ok(Some(Event::Apply(object) | Event::InitApply(object))) => {
-                seen.lock().unwrap().apply(change(kind, &object, &words));
+                record.lock().unwrap().apply(change(kind, &object, &words));
             }
             Ok(Some(Event::Delete(object))) => {
                 let name = change(kind, &object, &words).of;
-                seen.lock().unwrap().objects.remove(&name);
+                record.lock().unwrap().objects.remove(&name);
             }
-            // The watcher tries again.
+            // The watcher retries.
             Ok(Some(Event::Init | Event::InitDone)) | Err(_) => {}
             Ok(None) => return,
         }
@@ -99,7 +99,7 @@ impl Seen {
                 self.lines.insert(line(field, value));
             }
         }
-        // The recordings do not have removed members of a status.
+        // Recordings do not contain removed members of a status.
         let is_recorded = |field: &&String| [" label ", " annotation "].iter().any(|it| field.contains(it));
         for field in before.keys().filter(|field| !fields.contains_key(*field)).filter(is_recorded) {
             self.lines.insert(line(field, REMOVED));
@@ -107,7 +107,7 @@ impl Seen {
     }
 }
 
-/// Returns the values of an object.
+/// Returns the compared values of an object.
 fn change(kind: &str, object: &DynamicObject, words: &Words) -> Change {
     let text = words.replace(&serde_json::to_string(object).unwrap());
     let object: Value = serde_json::from_str(&text).unwrap();

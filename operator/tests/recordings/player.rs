@@ -19,12 +19,12 @@ use crate::words::{Words, line};
 
 /// Maximum time until a recorded change appears.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Time in which an action without a recorded change must not change anything.
+/// Duration for which an action without a recorded change must not change anything.
 const QUIET: Duration = Duration::from_millis(300);
-/// Time in which polling machines must not cause writes.
+/// Duration for which polling machines must not cause writes.
 const POLLING: Duration = Duration::from_millis(1500);
 
-/// Plays one recording.
+/// Plays one recording against this service.
 pub(crate) struct Player {
     site: Site,
     admin: Client,
@@ -37,7 +37,7 @@ pub(crate) struct Player {
     responses: BTreeSet<String>,
 }
 
-/// The changes up to the next request.
+/// The recorded changes up to the next request.
 #[derive(Debug, Default)]
 struct Settled {
     fields: Fields,
@@ -45,7 +45,11 @@ struct Settled {
 }
 
 impl Player {
-    pub(crate) fn new(site: Site, recording: Recording, known: &'static [KnownDifference]) -> Self {
+    pub(crate) fn new(
+        site: Site,
+        recording: Recording,
+        known_differences: &'static [KnownDifference],
+    ) -> Self {
         let words = Words::default();
         words.add(&site.namespace, "<namespace>");
         let host_ids: Vec<_> = (0..machines::COUNT).map(|_| HostId::fresh()).collect();
@@ -55,7 +59,17 @@ impl Player {
         let admin = site.hub.admin();
         let observer = Observer::start(&admin, &site.namespace, &words);
         let (machines, responses) = (Vec::new(), BTreeSet::new());
-        Self { site, admin, recording, words, observer, known, host_ids, machines, responses }
+        Self {
+            site,
+            admin,
+            recording,
+            words,
+            observer,
+            known: known_differences,
+            host_ids,
+            machines,
+            responses,
+        }
     }
 
     /// Plays the recording, and returns the comparison.
@@ -81,7 +95,7 @@ impl Player {
         let user = self.site.user.name.clone();
         let is_write = |entry: &AuditEntry| {
             entry.user == user
-                // The recorded service writes no events.
+                // The recorded service does not create events.
                 && !["leases", "events"].contains(&entry.resource.as_str())
                 && ["create", "update", "patch", "delete"].contains(&entry.verb.as_str())
         };
@@ -91,7 +105,7 @@ impl Player {
         Comparison { recorded, played, known: self.known, writes }
     }
 
-    /// Sends a request of the client.
+    /// Sends one recorded request of the client.
     async fn send(&mut self, action: &Action) {
         let mut words = action.action.split(' ');
         let (verb, kind, name) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
@@ -147,7 +161,7 @@ impl Player {
         }
     }
 
-    /// Reports what the machines found, after the first classification of their Agents.
+    /// Sends the hardware reports of the machines, after their Agents have been classified for the first time.
     async fn report(&mut self) {
         for (machine, number) in self.machines.iter().zip(1..) {
             let label =
@@ -170,7 +184,7 @@ impl Player {
         assert_eq!(self.site.requests_since(mark).await, [""; 0]);
     }
 
-    /// Waits until the objects have the recorded values, or the values of the known differences.
+    /// Waits until the objects have the recorded values. For known differences, waits for the value of this service.
     async fn wait_for(&self, settled: &Settled) {
         if settled.fields.is_empty() && settled.gone.is_empty() {
             sleep(QUIET).await;
@@ -186,7 +200,7 @@ impl Player {
             .collect();
         let missing = || {
             let is_shown = |(field, value): &(&&String, &&str)| {
-                self.observer.value(field).is_some_and(|shown| is_recorded(field, &shown, value))
+                self.observer.value(field).is_some_and(|played| is_recorded(field, &played, value))
             };
             let fields = expected.iter().filter(|it| !is_shown(it));
             let fields = fields.map(|(field, value)| {
@@ -211,10 +225,11 @@ impl Player {
     }
 }
 
-/// Returns `true` if a value is the recorded one. Only here, counts of Agents must be equal.
-fn is_recorded(field: &str, shown: &str, recorded: &str) -> bool {
+/// Returns `true` if a value equals the recorded value. Counts of Agents must be equal here; comparisons of lines
+/// ignore them.
+fn is_recorded(field: &str, played: &str, recorded: &str) -> bool {
     let is_count = recorded.contains("Agents failed") || field.ends_with("Count");
-    shown == recorded || !is_count && line(field, shown) == line(field, recorded)
+    played == recorded || !is_count && line(field, played) == line(field, recorded)
 }
 
 fn created(api_version: &str, kind: &str, name: &str, spec: Option<Value>) -> Value {
@@ -228,7 +243,7 @@ fn created(api_version: &str, kind: &str, name: &str, spec: Option<Value>) -> Va
     object
 }
 
-/// Returns the last values of the changes up to the next request.
+/// Returns the final values of the recorded changes up to the next request.
 fn settled(rest: &[Entry]) -> Settled {
     let mut settled = Settled::default();
     for entry in rest {

@@ -1,14 +1,14 @@
-//! The format of a recording.
+//! The file format of a recording.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Requests of a client, and the changes that it saw.
+/// The requests of a client, and the changes that the client saw.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Recording {
-    /// The number of writes to the Kubernetes API that the recorded service needed.
+    /// Number of writes to the Kubernetes API by the recorded service.
     pub(crate) writes: usize,
     pub(crate) timeline: Vec<Entry>,
 }
@@ -22,51 +22,51 @@ pub(crate) enum Entry {
     Change(Change),
 }
 
-/// A request of a client and its response.
+/// A request of the client, and its response.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Action {
-    /// Verb, kind and name.
+    /// Verb, kind and name of the object.
     pub(crate) action: String,
     pub(crate) spec: Option<Value>,
-    /// A merge patch of the spec.
+    /// Merge patch of the spec.
     pub(crate) patch: Option<Value>,
     pub(crate) status: u16,
     pub(crate) error: Option<String>,
 }
 
-/// What the machines of the scenario do.
+/// An action of all machines in the scenario.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum MachineStep {
     /// Three machines boot and register.
     Boot,
-    /// They report their hardware and their clocks.
+    /// The machines report their hardware and their clocks.
     Report,
-    /// They poll and report the same again.
+    /// The machines poll, and send the same reports again.
     Poll,
-    /// Their Agents are deleted.
+    /// The Agents of the machines are deleted.
     Gone,
 }
 
-/// The new values of an object. The names of hosts and namespaces are replaced by words such as `<host-1>`.
+/// The new values of an object. Words such as `<host-1>` replace the names of hosts and namespaces.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Change {
-    /// Kind and name.
+    /// Kind and name of the object.
     pub(crate) of: String,
     pub(crate) labels: BTreeMap<String, Option<String>>,
     pub(crate) annotations: BTreeMap<String, Option<String>>,
     pub(crate) finalizers: Vec<String>,
     pub(crate) owners: Vec<(String, String)>,
-    /// Status, reason and message by type.
+    /// Status, reason and message of each condition, by type.
     pub(crate) conditions: BTreeMap<String, (String, String, String)>,
     pub(crate) status: BTreeMap<String, Value>,
 }
 
-/// The values of fields. A field has the name of its object, such as `InfraEnv one condition ImageCreated`.
+/// The values of fields. The name of a field begins with its object, such as `InfraEnv one condition ImageCreated`.
 pub(crate) type Fields = BTreeMap<String, String>;
 
-/// The value of a field that was removed.
+/// The value that represents a removed field.
 pub(crate) const REMOVED: &str = "removed";
 
 impl Recording {
@@ -101,7 +101,7 @@ impl Change {
     }
 }
 
-/// Adds the values of a member of a status. Lists are one value.
+/// Adds the values of a status member. A list counts as one value.
 fn add_leaves(add: &mut impl FnMut(String, String) -> Option<String>, path: &str, value: &Value) {
     match value {
         Value::Object(members) => {

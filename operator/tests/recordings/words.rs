@@ -1,10 +1,10 @@
-//! Words that replace what differs from run to run.
+//! Placeholder words for values that differ between runs.
 
 use std::sync::{Arc, LazyLock, Mutex};
 
 use regex::Regex;
 
-/// The words of a run. Clones share them.
+/// The words of one run, and the values that they replace. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Words(Arc<Mutex<Vec<(String, String)>>>);
 
@@ -20,7 +20,7 @@ static PATTERNS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     .into()
 });
 
-/// What differs between equal machines, and numbers that changes which follow each other quickly may skip.
+/// Values that differ between equal machines, and numbers that can be skipped if changes follow each other quickly.
 static UNSTABLE: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     [
         (r"<host-\d>", "<host>"),
@@ -37,20 +37,20 @@ impl Words {
         self.0.lock().unwrap().push((text.into(), word.into()));
     }
 
-    /// Returns the text that a word replaces, or the word itself.
+    /// Returns the value that a word stands for, or `word` itself.
     pub(crate) fn text_of(&self, word: &str) -> String {
         let words = self.0.lock().unwrap();
         let text = words.iter().find(|(_, it)| it == word).map(|(text, _)| text.clone());
         text.unwrap_or_else(|| word.to_owned())
     }
 
-    /// Replaces all words by their texts.
+    /// Replaces all words with their values.
     pub(crate) fn restore(&self, text: &str) -> String {
         let words = self.0.lock().unwrap();
         words.iter().fold(text.to_owned(), |text, (original, word)| text.replace(word, original))
     }
 
-    /// Replaces all texts by their words.
+    /// Replaces all values with their words.
     pub(crate) fn replace(&self, text: &str) -> String {
         let words = self.0.lock().unwrap();
         let text = words.iter().fold(text.to_owned(), |text, (original, word)| text.replace(original, word));
@@ -58,7 +58,7 @@ impl Words {
     }
 }
 
-/// Returns a line `field: value` for the comparison of two runs.
+/// Returns the line `field: value` for the comparison.
 pub(crate) fn line(field: &str, value: &str) -> String {
     replace_all(&UNSTABLE, format!("{field}: {value}"))
 }

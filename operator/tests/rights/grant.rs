@@ -1,4 +1,4 @@
-//! Service accounts with some of the permissions of the kustomization.
+//! Service accounts with a subset of the kustomization's permissions.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::hub::Hub;
 use crate::permission::{Permission, Scope};
 use crate::replica::Place;
 
-/// Creates a service account with all permissions but one, and two namespaces for it.
+/// Creates a service account with all permissions except one, and two namespaces for it.
 pub(crate) async fn account_without(hub: &'static Hub, refused: &Permission) -> Place {
     let (namespace, lease_namespace) = (hub.namespace("site").await, hub.namespace("lease").await);
     let suffix = format!("-{namespace}");
@@ -42,7 +42,7 @@ pub(crate) async fn account_without(hub: &'static Hub, refused: &Permission) -> 
     place
 }
 
-/// Creates a role and binds it.
+/// Creates a role with these permissions, and binds it.
 async fn grant(place: &Place, (scope, role): (Scope, &str), permissions: &[Permission]) {
     let name = format!("{role}{}", place.suffix);
     let rules: Vec<Value> = permissions.iter().map(Permission::rule).collect();
@@ -79,7 +79,7 @@ where
     api.create(&PostParams::default(), &object).await.unwrap();
 }
 
-/// Waits until the API server applies all roles, and checks that it refuses one permission only.
+/// Waits until the API server applies all roles. Checks that it refuses only the missing permission.
 async fn wait_for_effect<'a>(
     place: &Place,
     refused: &Permission,
@@ -94,7 +94,7 @@ async fn wait_for_effect<'a>(
     assert!(!is_allowed(place, &refused).await, "{refused:?}");
 }
 
-/// Returns `true` if the API server allows a permission to the service account.
+/// Returns `true` if the API server grants this permission to the service account.
 pub(crate) async fn is_allowed(place: &Place, permission: &Permission) -> bool {
     let namespace = match permission.scope {
         Scope::Resources => place.namespace.as_str(),

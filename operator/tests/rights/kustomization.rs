@@ -1,4 +1,4 @@
-//! `kubectl apply -k` of the kustomization.
+//! Applies the kustomization with `kubectl apply -k`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,14 +15,14 @@ pub(crate) const NAMESPACE: &str = "kindling";
 
 static INSTALLATION: OnceCell<String> = OnceCell::const_new();
 
-/// Returns the hub after the kustomization is applied to it, and the output of kubectl. Returns `None` if the hub is not
+/// Applies the kustomization to the hub. Returns the hub and the output of kubectl, or `None` if the hub is not
 /// available.
 pub(crate) async fn installed() -> Option<(&'static Hub, &'static str)> {
     let hub = Hub::shared().await?;
     let output = INSTALLATION
         .get_or_init(|| async {
             let output = install(hub).await;
-            // Waits until the API server serves the kinds.
+            // Also waits until the API server serves the kinds.
             hub.install_crds(&operator::crds::to_yaml().unwrap()).await;
             output
         })
@@ -53,7 +53,7 @@ async fn kustomization_is_applied_without_warnings() {
     ] {
         assert!(output.contains(object), "{output}");
     }
-    // The API server refuses or warns about what it does not know, such as misspelt members.
+    // The API server refuses unknown members, such as misspelt ones, or warns about them.
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/kubernetes-hub");
     let again = ["apply", "--dry-run=server", "--validate=strict", "-k", &folder.to_string_lossy()];
     let output = hub.run_kubectl(&again, &[]).await;
@@ -70,7 +70,7 @@ async fn pod_is_admitted_in_a_restricted_namespace() {
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(error.contains("violates PodSecurity \"restricted:latest\""), "{error}");
 
-    // The controllers of the hub make the pod of the Deployment.
+    // The controllers of the hub create the pod of the Deployment.
     let pods: Api<Pod> = Api::namespaced(hub.admin(), NAMESPACE);
     let selector = ListParams::default().labels("app=kindling");
     let begin = Instant::now();

@@ -1,4 +1,4 @@
-//! The kustomization for a hub, and the rights in it, with a real Kubernetes API.
+//! Tests of the kustomization for a hub, and of the rights in it, with a real Kubernetes API server.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! The permissions of the kustomization: each API group, resource and verb of a rule.
+//! The permissions of the kustomization: one for each API group, resource and verb of a rule.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,13 +10,13 @@ const MANIFESTS: [&str; 3] = [
     include_str!("../../../packaging/kubernetes-hub/role.yaml"),
     include_str!("../../../packaging/kubernetes-hub/webhook-rights.yaml"),
 ];
-/// The suffix of the names of ValidatingWebhookConfigurations.
+/// Suffix of the names of ValidatingWebhookConfigurations.
 const CONFIGURATION: &str = ".admission.agentinstall.openshift.io";
 
-/// Where a role applies.
+/// The scope in which a role applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
-    /// The namespaces with custom resources, which may be all.
+    /// All namespaces with custom resources.
     Resources,
     /// Objects without a namespace.
     Cluster,
@@ -24,22 +24,22 @@ pub(crate) enum Scope {
     Lease,
 }
 
-/// A verb for a resource.
+/// The right to use one verb on one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Permission {
-    /// The name of the role.
+    /// Name of the role that grants the permission.
     pub(crate) role: String,
     pub(crate) scope: Scope,
     pub(crate) group: String,
-    /// With the subresource: `agents/status`.
+    /// Plural name of the kind, with the subresource if there is one: `agents/status`.
     pub(crate) resource: String,
     pub(crate) verb: String,
-    /// The names of the objects. Empty: all.
+    /// Names of the objects. Empty means all objects.
     pub(crate) names: Vec<String>,
 }
 
 impl Permission {
-    /// Returns all permissions of the kustomization.
+    /// Returns all permissions in the kustomization.
     pub(crate) fn shipped() -> Vec<Self> {
         let documents = MANIFESTS.iter().flat_map(|text| serde_yaml_ng::Deserializer::from_str(text));
         let documents = documents.map(|document| Value::deserialize(document).unwrap());
@@ -64,7 +64,7 @@ impl Permission {
         permissions
     }
 
-    /// Returns the permission for configurations whose names have a suffix.
+    /// Returns the permission for webhook configurations whose names end with `suffix`.
     pub(crate) fn with_suffix(mut self, suffix: &str) -> Self {
         for name in self.names.iter_mut().filter(|name| name.ends_with(CONFIGURATION)) {
             name.push_str(suffix);
@@ -72,7 +72,7 @@ impl Permission {
         self
     }
 
-    /// Returns the permission as a rule of a role.
+    /// Returns a rule for a role that grants only this permission.
     pub(crate) fn rule(&self) -> Value {
         let mut rule = json!({"apiGroups": [self.group], "resources": [self.resource], "verbs": [self.verb]});
         if !self.names.is_empty() {
@@ -81,7 +81,7 @@ impl Permission {
         rule
     }
 
-    /// Returns `true` if a request needs this permission.
+    /// Returns `true` if the request needs this permission.
     pub(crate) fn covers(&self, entry: &AuditEntry, lease_namespace: &str) -> bool {
         let is_in_scope = match self.scope {
             Scope::Resources => true,
@@ -96,9 +96,10 @@ impl Permission {
             && (self.names.is_empty() || self.names.contains(&entry.name))
     }
 
-    /// Returns the permission for the requests that are refused without this one.
+    /// Returns the permission that refused requests lack if this permission is missing.
     ///
-    /// An admission plugin of OpenShift allows changes of the owners of an object only to a user that can delete it.
+    /// An admission plugin of OpenShift allows a user to change the owners of an object only if the user can delete the
+    /// object.
     pub(crate) fn refused_without(&self) -> Self {
         let mut permission = self.clone();
         if (self.resource.as_str(), self.verb.as_str()) == ("agents", "delete") {
@@ -108,7 +109,7 @@ impl Permission {
     }
 }
 
-/// Returns each combination of group, resource and verb.
+/// Returns all combinations of group, resource and verb in a rule.
 fn members(rule: &Value) -> Vec<(String, String, String)> {
     let mut members = Vec::new();
     for group in texts(&rule["apiGroups"]) {

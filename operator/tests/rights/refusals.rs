@@ -1,4 +1,4 @@
-//! The requests that the API server refuses.
+//! Finds the requests that the API server refuses.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use crate::hub::{AuditEntry, Hub};
 
-/// Follows the audit log.
+/// Reads new entries of the audit log.
 pub(crate) struct Refusals {
     entries: watch::Receiver<Vec<AuditEntry>>,
     task: JoinHandle<()>,
@@ -37,7 +37,7 @@ impl Refusals {
         Self { entries, task }
     }
 
-    /// Waits until a request of `user` is refused, and returns all such requests.
+    /// Waits until at least one request of `user` is refused. Returns all refused requests of the user.
     pub(crate) async fn wait_for(&self, user: &str) -> Vec<AuditEntry> {
         let of_user = |entries: &Vec<AuditEntry>| entries.iter().any(|entry| entry.user == user);
         let mut entries = self.entries.clone();

@@ -1,4 +1,4 @@
-//! An operator with webhooks, and its inventory.
+//! An operator with webhooks, together with its inventory.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -19,23 +19,23 @@ use tokio::task::JoinHandle;
 
 use crate::hub::Hub;
 
-/// A service account and its namespaces.
+/// A service account, and the namespaces in which it is used.
 pub(crate) struct Place {
     pub(crate) hub: &'static Hub,
-    /// The user name of the service account.
+    /// User name of the service account.
     pub(crate) user: String,
     pub(crate) token: String,
-    /// The reconciled namespaces. Empty: all.
+    /// The reconciled namespaces. Empty means all namespaces.
     pub(crate) namespaces: Vec<String>,
-    /// The namespace with the objects of the test.
+    /// The namespace for the objects of the test.
     pub(crate) namespace: String,
     pub(crate) lease_namespace: String,
-    /// Appended to the names of the ValidatingWebhookConfigurations.
+    /// Suffix of the names of ValidatingWebhookConfigurations.
     pub(crate) suffix: String,
 }
 
 impl Place {
-    /// Returns a client of the service account.
+    /// Returns a client for the service account.
     pub(crate) fn client(&self) -> Client {
         self.hub.client_to(&self.hub.url(), &self.token)
     }
@@ -58,7 +58,7 @@ impl Drop for Replica {
 }
 
 impl Replica {
-    /// Starts an operator whose webhooks have an address of loopback.
+    /// Starts an operator whose webhooks listen on a loopback address.
     pub(crate) async fn start(place: &Place, address: Ipv4Addr) -> Self {
         let directory = TempDir::new().unwrap();
         let inventory = open_inventory(&directory).await;
@@ -74,13 +74,13 @@ impl Replica {
         let operator = Operator::new(place.client(), inventory.clone(), settings).with_webhooks(webhooks);
         let (end, ended) = oneshot::channel();
         let operator = tokio::spawn(operator.run(async {
-            // The sender is dropped to end the operator.
+            // To end the operator, its sender is dropped.
             let _: Result<(), _> = ended.await;
         }));
         Self { inventory, end: Some(end), operator, background, _directory: directory }
     }
 
-    /// Ends the operator, which gives up its lease.
+    /// Ends the operator, which then releases its lease.
     pub(crate) async fn stop(mut self) {
         drop(self.end.take());
         (&mut self.operator).await.unwrap();

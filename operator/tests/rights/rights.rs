@@ -1,4 +1,4 @@
-//! The rights are those that the operator uses, and no others.
+//! Requires that the kustomization grants exactly the rights that the operator uses.
 
 use futures_util::StreamExt as _;
 use futures_util::stream;
@@ -17,15 +17,16 @@ use crate::scenario;
 /// Number of scenarios that run concurrently.
 const CONCURRENT: usize = 8;
 
-/// The operator of the shipped service account reconciles all namespaces, including the namespaces of the other test.
+/// Held by tests whose operator reconciles all namespaces, because it would also reconcile the objects of the other
+/// test.
 static ALL_NAMESPACES: Mutex<()> = Mutex::const_new(());
 
-/// Returns `true` for requests of the operator.
+/// Returns `true` if the request counts as a request of the operator.
 fn is_counted(entry: &AuditEntry) -> bool {
     entry.resource != "selfsubjectaccessreviews"
 }
 
-/// Returns the permission that a request uses: the one with the smallest scope.
+/// Returns the permission that a request uses. If several apply, returns the permission with the smallest scope.
 fn used<'a>(permissions: &'a [Permission], entry: &AuditEntry) -> Option<&'a Permission> {
     permissions.iter().filter(|permission| permission.covers(entry, NAMESPACE)).max_by_key(|it| it.scope)
 }
@@ -63,7 +64,7 @@ async fn operator_uses_each_of_its_rights_and_needs_no_other() {
         !requests.iter().any(|request| is_user(&request))
     });
     assert_eq!(unused.collect::<Vec<_>>(), []);
-    // Names are not only in the rules, but in the requests.
+    // Object names must occur in the requests too, not only in the rules.
     let names = permissions
         .iter()
         .filter(|permission| permission.scope == Scope::Cluster && permission.verb == "get");
@@ -73,7 +74,7 @@ async fn operator_uses_each_of_its_rights_and_needs_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn operator_is_refused_a_request_without_any_of_its_rights() {
+async fn operator_needs_each_of_its_rights() {
     let Some((hub, _)) = installed().await else { return };
     let _guard = ALL_NAMESPACES.lock().await;
     let refusals = Refusals::follow(hub).await;
@@ -83,7 +84,7 @@ async fn operator_is_refused_a_request_without_any_of_its_rights() {
     stream::iter(checks).buffer_unordered(CONCURRENT).collect::<()>().await;
 }
 
-/// Requires that the first refused request of an operator without a permission is one that needs the permission.
+/// Requires that without a permission, the first refused request of the operator needs this permission.
 async fn require_refusal(hub: &'static Hub, refusals: &Refusals, removed: &Permission) {
     let place = account_without(hub, removed).await;
     let refused = tokio::select! {

@@ -1,4 +1,4 @@
-//! A fixed series of events in which the operator makes each kind of its requests.
+//! A fixed sequence of events in which the operator sends every kind of request.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const ID: &str = "infraenv.agent-install.openshift.io/infra-env-id";
 const LABEL: &str = "agentclassification.agent-install.openshift.io/size";
 
-/// A kind of the scenario.
+/// A kind of object in the scenario.
 trait Kind:
     Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
     + Clone
@@ -40,7 +40,7 @@ impl<K> Kind for K where
 {
 }
 
-/// Runs the scenario with the service account of a place. It does not end if a permission is missing.
+/// Runs the scenario with a service account. The scenario does not end if a permission is missing.
 pub(crate) async fn run(place: &Place) {
     let replica = Replica::start(place, Ipv4Addr::new(127, 0, 0, 1)).await;
     place.create_objects().await;
@@ -59,7 +59,7 @@ pub(crate) async fn run(place: &Place) {
     place.delete::<AgentClassification>("big").await;
     replica.stop().await;
 
-    // The next leader has no database and another address.
+    // The next leader has an empty database and another webhook address.
     let replica = Replica::start(place, Ipv4Addr::new(127, 0, 0, 2)).await;
     eventually("host", async || replica.inventory.host(key).await.ok()).await;
     place.wait_for_configurations("127.0.0.2").await;
@@ -69,7 +69,7 @@ pub(crate) async fn run(place: &Place) {
     replica.stop().await;
 }
 
-/// Returns `true` for the condition that follows the event about the fault.
+/// Returns `true` if the condition reports the fault. The operator writes it after the event.
 fn has_fault(object: &InfraEnv) -> bool {
     object.status.as_ref().is_some_and(|status| status.conditions.iter().any(|it| it.status == "False"))
 }
@@ -78,7 +78,7 @@ fn has_image(object: &InfraEnv) -> bool {
     object.status.as_ref().is_some_and(|status| !status.iso_download_url.is_empty())
 }
 
-/// Repeats an attempt until it returns a value.
+/// Repeats an attempt until it returns `Some`.
 async fn eventually<T>(subject: &str, attempt: impl AsyncFn() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
@@ -95,7 +95,7 @@ impl Place {
         Api::namespaced(self.hub.admin(), &self.namespace)
     }
 
-    /// Creates an object. A webhook may be configured before it responds.
+    /// Creates an object. Retries, because a webhook may be configured before it can respond.
     async fn create<K: Kind>(&self, object: Value) {
         let object: K = serde_json::from_value(object).unwrap();
         let api = self.api::<K>();
@@ -103,7 +103,7 @@ impl Place {
     }
 
     async fn create_objects(&self) {
-        // Without labels, the operator reads and labels both.
+        // The operator must read and label the unlabelled objects.
         self.create::<Secret>(json!({
             "metadata": {"name": "pull-secret"},
             "type": "kubernetes.io/dockerconfigjson",
@@ -132,7 +132,7 @@ impl Place {
         }))
         .await;
         self.create::<InfraEnv>(self.infra_env("env", "")).await;
-        // The webhooks accept a version without a base image, because the image may be added later.
+        // The webhooks accept an OpenShift version without a base image, because the image may be added later.
         let mut faulty = self.infra_env("faulty", "");
         faulty["spec"]["osImageVersion"] = json!("4.99");
         self.create::<InfraEnv>(faulty).await;
@@ -147,7 +147,7 @@ impl Place {
         }})
     }
 
-    /// Waits until the webhooks deny an InfraEnv with a fault.
+    /// Waits until the webhooks deny a faulty InfraEnv.
     async fn wait_for_denial(&self) {
         let denied: InfraEnv = serde_json::from_value(self.infra_env("denied", "key")).unwrap();
         let params = PostParams { dry_run: true, ..PostParams::default() };
@@ -159,7 +159,7 @@ impl Place {
         .await;
     }
 
-    /// Waits until all configurations have a URL with `host`.
+    /// Waits until the URLs of all configurations contain `host`.
     async fn wait_for_configurations(&self, host: &str) {
         let api: Api<ValidatingWebhookConfiguration> = Api::all(self.hub.admin());
         for kind in ["agentclassification", "agent", "infraenv", "nmstateconfig"] {

@@ -1,4 +1,4 @@
-//! Faults that a reconciliation would report later.
+//! Denials of objects because of faults that a reconciliation would report later.
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ async fn faulty_infra_env_is_denied_with_the_field_path() {
 async fn undecided_check_allows_with_a_warning() {
     let Some(hub) = hub().await else { return };
     let site = Site::open(hub).await;
-    // No base image has this architecture, so no version decides about the override.
+    // No base image has this architecture, so the Ignition spec version for the override is unknown.
     let spec = json!({"cpuArchitecture": "s390x", "ignitionConfigOverride": "{"});
     let output = site.dry_run(&infra_env("undecided", &spec)).await.unwrap();
     assert!(output.contains("Warning: spec.ignitionConfigOverride: not checked: "), "{output}");
@@ -66,7 +66,7 @@ async fn faulty_network_is_denied_with_the_field_path() {
 }
 
 #[tokio::test]
-async fn address_of_a_config_that_is_selected_together_is_denied_with_its_name() {
+async fn mac_address_of_another_selected_config_is_denied() {
     let Some(hub) = hub().await else { return };
     let site = Site::open(hub).await;
     let one = nmstate_config("one", "52:54:00:00:00:0a", 24);
@@ -75,7 +75,7 @@ async fn address_of_a_config_that_is_selected_together_is_denied_with_its_name()
     site.dry_run(&two).await.unwrap();
     let selector = json!({"nmStateConfigLabelSelector": {"matchLabels": {"net": "site"}}});
     site.apply(&infra_env("env", &selector)).await.unwrap();
-    // The replica learns of the InfraEnv by its watch.
+    // The replica learns about the InfraEnv through its watch.
     let begin = tokio::time::Instant::now();
     let error = loop {
         if let Err(error) = site.dry_run(&two).await {
@@ -97,7 +97,7 @@ async fn address_of_a_config_that_is_selected_together_is_denied_with_its_name()
 }
 
 #[tokio::test]
-async fn object_that_was_stored_with_a_fault_stays_editable_and_deletable() {
+async fn object_with_a_stored_fault_stays_editable_and_deletable() {
     let Some(hub) = hub().await else { return };
     let mut site = Site::prepare(hub, TimeDelta::zero()).await;
     let mut env = infra_env("stored", &json!({"sshAuthorizedKey": "key", "proxy": {"httpProxy": "p"}}));

@@ -1,4 +1,4 @@
-//! A client that trusts the authorities of the Secret only.
+//! An HTTPS client that trusts only the authorities in the Secret.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// Sends a request, and returns the status and the body of the response.
+/// Sends a request. Returns the status code and the body of the response.
 pub(crate) async fn send(
     address: SocketAddr,
     authorities: &str,

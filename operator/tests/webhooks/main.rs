@@ -1,4 +1,4 @@
-//! The admission webhooks with a real Kubernetes API.
+//! Tests of the admission webhooks with a real Kubernetes API server.
 
 #![allow(
     clippy::unwrap_used,

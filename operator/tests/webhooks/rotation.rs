@@ -1,4 +1,4 @@
-//! The renewal of the certificates, and the configurations.
+//! The renewal of the certificates, and the repair of the webhook configurations.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ fn certificates(bundle: &str) -> usize {
     bundle.matches("BEGIN CERTIFICATE").count()
 }
 
-/// Checks that the API server reaches the webhook and trusts it.
+/// Checks that the API server can reach the webhook and trusts its certificate.
 async fn require_review(site: &Site) {
     let faulty = infra_env("faulty", &json!({"sshAuthorizedKey": "key"}));
     let error = site.dry_run(&faulty).await.unwrap_err();
     assert!(error.contains("spec.sshAuthorizedKey: "), "{error}");
 }
 
-/// Waits until the serving certificate differs, and returns it.
+/// Waits until the serving certificate differs from `certificate`, and returns the new one.
 async fn wait_for_another(site: &Site, certificate: &str) -> String {
     let begin = Instant::now();
     loop {
@@ -38,7 +38,7 @@ async fn wait_for_another(site: &Site, certificate: &str) -> String {
 #[tokio::test]
 async fn authority_and_certificate_are_renewed_without_a_failed_review() {
     let Some(hub) = hub().await else { return };
-    // The API server's clock cannot be moved. So the first certificates are old.
+    // The clock of the API server cannot be changed. So the first certificates are created in the past.
     let mut site = Site::prepare(hub, TimeDelta::days(-720)).await;
     site.start_replica("one").await;
     let begin = Instant::now();

@@ -1,4 +1,4 @@
-//! The server: what it accepts, and on which replicas.
+//! The HTTPS server: the requests that it accepts, and the replicas on which it runs.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -40,7 +40,7 @@ async fn ask(address: SocketAddr, authorities: &str, review: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn server_accepts_reviews_only() {
+async fn server_accepts_only_reviews() {
     let Some(hub) = hub().await else { return };
     let site = Site::open(hub).await;
     let authorities = site.certificate("ca.crt").await;
@@ -99,14 +99,14 @@ async fn objects_are_reviewed_by_kind_and_operation() {
 }
 
 #[tokio::test]
-async fn replica_that_is_not_the_leader_responds() {
+async fn replica_without_leadership_responds() {
     let Some(hub) = hub().await else { return };
     let mut site = Site::open(hub).await;
     let address = site.start_replica("two").await;
     let authorities = site.certificate("ca.crt").await;
     let faulty = review("CREATE", &infra_env("a", &json!({"sshAuthorizedKey": "key"})));
     let begin = Instant::now();
-    // Until the replica has read the Secret, it has no certificate.
+    // The replica has no certificate until it has read the Secret.
     loop {
         let request = request(&Method::POST, PATH, JSON, faulty.to_string());
         if send(address, &authorities, request).await.is_ok() {

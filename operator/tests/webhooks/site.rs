@@ -1,4 +1,4 @@
-//! A namespace with an operator that has webhooks.
+//! A test site: a namespace, and an operator with webhooks.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,14 +30,14 @@ pub(crate) const NAMES: [&str; 4] = ["infraenv", "agent", "nmstateconfig", "agen
 
 static CRDS: OnceCell<()> = OnceCell::const_new();
 
-/// Returns the hub with the definitions of the custom resources. Returns `None` if the hub is not available.
+/// Returns the hub, with the custom resource definitions installed. Returns `None` if the hub is not available.
 pub(crate) async fn hub() -> Option<&'static Hub> {
     let hub = Hub::shared().await?;
     CRDS.get_or_init(|| async { hub.install_crds(&operator::crds::to_yaml().unwrap()).await }).await;
     Some(hub)
 }
 
-/// The time of the system, moved by seconds.
+/// The system time, shifted by a number of seconds.
 #[derive(Debug, Default)]
 pub(crate) struct ShiftedClock(AtomicI64);
 
@@ -71,14 +71,14 @@ impl Drop for Site {
 }
 
 impl Site {
-    /// Returns a site whose webhooks are configured.
+    /// Returns a site with configured webhooks.
     pub(crate) async fn open(hub: &'static Hub) -> Self {
         let mut site = Self::prepare(hub, TimeDelta::zero()).await;
         site.start().await;
         site
     }
 
-    /// Returns a namespace without an operator.
+    /// Returns a site whose operator has not started.
     pub(crate) async fn prepare(hub: &'static Hub, shift: TimeDelta) -> Self {
         let namespace = hub.namespace("webhooks").await;
         let user = hub.new_user();
@@ -89,7 +89,7 @@ impl Site {
         Self { hub, namespace, clock, address, user, tasks: Vec::new(), directories: Vec::new() }
     }
 
-    /// Starts the operator, and waits until its webhooks are configured.
+    /// Starts the operator. Waits until its webhooks are configured.
     pub(crate) async fn start(&mut self) {
         self.address = self.start_replica("one").await;
         self.wait_for_configurations(|_| true).await;
@@ -120,7 +120,7 @@ impl Site {
         Api::namespaced(self.hub.admin(), &self.namespace).get(WEBHOOK_SECRET).await.unwrap()
     }
 
-    /// Returns a text in the Secret with the certificates.
+    /// Returns a text of the Secret with the certificates.
     pub(crate) async fn certificate(&self, key: &str) -> String {
         String::from_utf8(self.secret().await.data.unwrap()[key].0.clone()).unwrap()
     }
@@ -132,7 +132,7 @@ impl Site {
         futures_util::future::join_all(names.iter().map(async |name| api.get_opt(name).await.unwrap())).await
     }
 
-    /// Waits until all configurations have bundles that fulfil a condition, and the API server uses them.
+    /// Waits until `is_met` is true for the CA bundles of all configurations, and the API server uses these bundles.
     pub(crate) async fn wait_for_configurations(&self, is_met: impl Fn(&str) -> bool) {
         let begin = Instant::now();
         loop {
@@ -171,7 +171,7 @@ impl Site {
         }
     }
 
-    /// Applies an object without storing it. Returns the output, or the error.
+    /// Applies an object as a dry run. Returns the output, or the error message.
     pub(crate) async fn dry_run(&self, object: &Value) -> Result<String, String> {
         self.kubectl(&["apply", "--dry-run=server", "--filename=-"], object).await
     }

@@ -5,7 +5,8 @@ use crate::networks::ConfigFault;
 use crate::webhooks::rules::FieldFault;
 use crate::webhooks::rules::nmstate_config::field_of;
 
-/// Converts an error of the inventory. In faults of networks, the names of the NMStateConfigs replace the positions.
+/// Converts an error of the inventory. The inventory identifies networks by position; this function adds the names of
+/// their NMStateConfigs.
 pub(super) fn with_config_names(error: inventory::Error, names: &[String]) -> ReconcileError {
     if error.findings().is_empty() {
         return error.into();
