@@ -1,4 +1,4 @@
-"""Small crates for `.ci/layers --self-test`, with the findings that the check must report."""
+"""Small test crates for `.ci/layers --self-test`, and the findings that the check must report."""
 
 import pathlib
 import tempfile
@@ -39,8 +39,8 @@ mod more {
 fn f<A, B: crate::high::Top>() {}
 """
 
-# Name; files that differ from `FILES`, with `None` for a file to leave out; upward imports: importing file, line, item
-# and its file; files of each cycle.
+# Each test has a name; the files that differ from `FILES`, with `None` for an omitted file; the upward imports
+# (importing file, line, item and its file); and the files of each cycle.
 CRATES = [
     ("clean crate", {"high.rs": "use crate::low::Bottom;\nuse super::middle::{self, Half as B};\n"}, [], []),
     (
@@ -191,7 +191,7 @@ def run(check_class):
 
 
 def check_report(check_class):
-    """Checks the texts of findings, and that a module without a layer is one."""
+    """Checks the texts of findings, and that a module without a layer is a finding."""
     lib = FILES["lib.rs"] + "mod other;\npub use high::Top;\n"
     other = {"other.rs": "mod inside;\nuse crate::low::Missing;\n", "other/inside.rs": ""}
     check = check_of(check_class, {"lib.rs": lib, "low.rs": "use crate::Top;\n", **other})

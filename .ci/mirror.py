@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A mirror for `.ci/packages`: serves a directory over HTTPS at port 8443, and answers every DNS query with 127.0.0.1.
+"""A mirror for `.ci/packages`: serves a directory over HTTPS on port 8443, and resolves every DNS name to 127.0.0.1.
 
     .ci/mirror.py DIRECTORY CERTIFICATE KEY
 """
@@ -13,7 +13,7 @@ import threading
 
 
 def answer(query):
-    """Returns the answer to a DNS query for an address. Other queries get an answer without records."""
+    """Returns the DNS response to a query for an address. The response to other queries contains no records."""
     end = query.index(b"\0", 12) + 5  # the name, its end, type and class
     is_ipv4 = query[end - 4 : end - 2] == b"\0\1"
     record = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\x7f\0\0\1" if is_ipv4 else b""

@@ -1,4 +1,4 @@
-"""Resolves the imports of a Rust crate to the files that define the items. A part of `.ci/layers`.
+"""Resolves the imports of a Rust crate to the files that define the imported items. Used by `.ci/layers`.
 
 It follows the module tree, re-exports, renames and globs, and skips tests, comments and strings. It does not expand
 macros: an item that a macro declares belongs to the file of its module, if the file has the name as a word.
@@ -44,7 +44,7 @@ FILE_OF_MODULE = re.compile(r'#\[path\s*=\s*"([^"]+)"\]\s*(?:#\[[^\]]*\]\s*)*' +
 
 
 def blank(text):
-    """Keeps lines and columns."""
+    """Replaces a text by spaces, so that lines and columns stay the same."""
     return re.sub(r"[^\n]", " ", text)
 
 
@@ -58,7 +58,7 @@ def code_of(text):
 
 
 def end_of_item(code, start):
-    """Returns the end of the item that begins at `start` with its attributes."""
+    """Returns the end of an item. `start` is the position of its first attribute."""
     while attribute := ATTRIBUTE.match(code, start):
         start = end_of_brackets(code, attribute.end())
     start = re.compile(r"\s*").match(code, start).end()
@@ -81,14 +81,14 @@ def end_of_brackets(code, start):
 
 
 def use_leaves(tree):
-    """Returns the path, the name that it binds and the offset of each leaf of a `use` tree."""
+    """Returns the path, the bound name and the offset of each leaf in a `use` tree."""
     prefixes, path, alias, offset, leaves = [()], (), None, 0, []
     for token in [*USE_TOKEN.finditer(tree), None]:
         text = token.group() if token else ","
         if token and token["alias"]:
             alias = token["alias"]
         elif text == "::":
-            # A path that begins with `::` names another crate.
+            # A path that begins with `::` starts at another crate.
             path = path if path or prefixes != [()] else ("",)
         elif text == "{":
             prefixes.append(prefixes[-1] + path)
@@ -129,7 +129,7 @@ class Source:
                 module.uses[name].append(path)
 
     def add_used_reexports(self):
-        """A re-export is an import as well if the file itself uses the name."""
+        """A re-export also counts as an import if the file itself uses the name."""
         code = TOKEN.sub(lambda token: " " if token["tree"] or token["module"] else token.group(), self.code)
         names = set(USED_NAME.findall(code))
         self.paths += [leaf for leaf in self.reexports if leaf[2] in names]
@@ -137,7 +137,7 @@ class Source:
 
 @dataclasses.dataclass(eq=False)
 class Module:
-    """A module, and the names in its scope."""
+    """A module, with the names in its scope."""
 
     path: tuple
     source: Source
@@ -164,7 +164,7 @@ EXTERNAL = Item(None, "an item of another crate")
 
 
 class Crate:
-    """The modules of a crate by their files, the imports, and the paths that could not be resolved.
+    """The modules of a crate by file, the imports, and the unresolved paths.
 
     `imports` has the first line and path for each (importing file, defining file, name of the item).
     """
@@ -187,7 +187,7 @@ class Crate:
         return module
 
     def parse(self, module, text, folder):
-        """Adds the items, uses and paths of a file to its modules, and reads the files of child modules."""
+        """Adds the items, uses and paths of a file to its modules. Also reads the files of child modules."""
         source, blocks, line, last = module.source, [module], 1, 0
         for token in TOKEN.finditer(source.code):
             line, last = line + source.code.count("\n", last, token.start()), token.start()
@@ -246,7 +246,7 @@ class Crate:
         return target or EXTERNAL, path[1:]
 
     def lookup(self, module, name, is_last, active=frozenset()):
-        """Returns the module or item with a name. If there are both, a path ends at the item."""
+        """Returns the module or item with this name. If both exist, the last segment of a path means the item."""
         key = (module, name, is_last)
         child = module.children.get(name)
         if key in active or (child and not is_last):
@@ -265,7 +265,7 @@ class Crate:
         return [target for target in targets if isinstance(target, Module)]
 
     def find_word(self, module, name, active):
-        """Returns an item that a macro may declare."""
+        """Returns an item that may be declared by a macro."""
         sources = [target.source for target in [*self.glob_modules(module, active), module]]
         return next((Item(source, name) for source in sources if name in source.words), None)
 
@@ -280,11 +280,11 @@ class Crate:
             elif name == "*":
                 self.add_glob(source, module, target, path[:-1], line)
             elif name not in first_names:
-                # Otherwise the paths that begin with the name of this module are the imports.
+                # Otherwise, the imports are the paths that begin with the name of this module.
                 self.add_import(source, Item(target.source, str(target)), path, line)
 
     def add_glob(self, source, module, target, path, line):
-        """Adds the items of the imported module whose names the file has as words."""
+        """Adds the items of a glob import whose names occur as words in the file."""
         for name in self.visible_names(target, {module}) & source.words - module.names():
             item = self.lookup(target, name, is_last=True)
             if isinstance(item, Item):

@@ -1,5 +1,5 @@
 #!/bin/sh
-# After installation or upgrade: systemd reads the units again, and a running service becomes the new one.
+# Runs after an installation or upgrade: systemd reloads the units, and a running service restarts with the new version.
 set -e
 if [ -d /run/systemd/system ]; then
     systemctl daemon-reload

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Before removal, not before an upgrade. dpkg passes "remove", rpm the number of versions that remain.
+# Runs before a removal, and does nothing before an upgrade. dpkg passes "remove"; rpm passes the number of remaining
+# versions.
 set -e
 case "$1" in
     remove | 0)
