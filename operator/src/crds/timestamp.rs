@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A point in time with the precision of the Kubernetes API, which is one second.
 ///
-/// Times are cut to the second when they are made, so that a time equals its copy from the API server.
+/// Times are truncated to the second on creation, so that a time equals its copy from the API server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(DateTime<Utc>);
 

@@ -1,4 +1,4 @@
-//! The assessment of all hosts of a cluster together.
+//! The assessment of all hosts of a cluster: their networks, suggested roles, validations and statuses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -48,7 +48,7 @@ pub enum ListOrder {
 
 /// The id of a validation. Ids sort in computing order.
 pub trait ValidationId: Copy + Ord + fmt::Debug + 'static {
-    /// The group type: a group is a set of validations that a status rule requires as a whole.
+    /// The type of the groups. A status rule can require that all validations of a group are satisfied.
     type Group: Copy + PartialEq + fmt::Debug + 'static;
 
     /// All ids, in computing order.

@@ -24,7 +24,7 @@ const SETS_MACHINE_NETWORKS: [&str; 2] = ["dual", "lb-user"];
 /// hosts with each role is the same.
 const STICKY_ROLES: [&str; 6] = ["faults", "isolated", "lb-user", "names", "operators-ai", "operators-mce"];
 
-/// Clusters with operators whose requirements no host meets as a control plane node. These requirements are not
+/// Clusters with operators whose requirements for control plane nodes no host meets. These requirements are not
 /// implemented, so the test treats the recorded roles as chosen by the user.
 const OPERATORS: [&str; 1] = ["operators-small"];
 

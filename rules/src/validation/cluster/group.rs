@@ -1,6 +1,6 @@
-//! Groups of cluster validations. The status rules of clusters require whole groups.
+//! Groups of cluster validations. A status rule can require that all validations of a group are satisfied.
 
-/// A group of cluster validations, which a status rule requires as a whole.
+/// A group of cluster validations. A status rule can require that all of them are satisfied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterGroup {
     /// Settings that the user must make. The cluster has status `pending-for-input` until then.

@@ -1,8 +1,8 @@
-//! Groups of host validations. The status rules of hosts require whole groups.
+//! Groups of host validations. A status rule can require that all validations of a group are satisfied.
 
 use assisted::host::HostStage;
 
-/// A group of host validations, which a status rule requires as a whole. If a group is not satisfied, the host has
+/// A group of host validations. A status rule can require that all of them are satisfied. Otherwise the host has
 /// another status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostGroup {
