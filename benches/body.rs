@@ -1,5 +1,5 @@
-//! Cost of answering for an image and streaming it without the network: the response to a request, and all frames of a
-//! 1 GiB body.
+//! Cost of building the response for an image, and of streaming the image without the network: the response to a
+//! request, and all frames of a 1 GiB body.
 //!
 //! The base is 64 MiB long, in memory, and occurs sixteen times in the image, so that the bench needs little memory. No
 //! code reads the mapped bytes: the bench measures what our code does around the kernel's copy. Reading into buffers is
@@ -24,7 +24,6 @@ use kindling::http::{BodyMode, ServedFile};
 const BASE_LEN: u64 = 64 << 20;
 const COPIES: usize = 16;
 
-/// A 1 GiB image, mostly base image, with the edits of an infra-env in between.
 fn content(segments: impl IntoIterator<Item = Segment>, source: &Arc<Source>) -> ServedFile {
     let plan = Arc::new(Plan::new(Arc::clone(source), segments));
     let changed_at = Utc::now() - TimeDelta::days(1);

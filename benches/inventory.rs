@@ -1,5 +1,5 @@
-//! Cost of the inventory store on SQLite: reading one of ten thousand infra-envs, writing changes to disk one by one
-//! and concurrently, and a start.
+//! Cost of the inventory store on SQLite: reading one of 10,000 infra-envs, writing changes to disk one by one and
+//! concurrently, and the start of a server.
 //!
 //! `cargo bench -p kindling --bench inventory` takes half a minute, with `-- --quick` a few seconds.
 
@@ -74,29 +74,29 @@ async fn commit(store: &SqlStore, changes: Changes) {
     assert_eq!(store.commit(changes).await.unwrap(), Outcome::Done);
 }
 
-/// An update as an operation makes it: a record and its event.
+/// Updates a record and inserts its event, like an operation of the API.
 async fn update(store: &SqlStore, key: Key, generation: i64) {
     let event =
         Event::new("updated", Severity::Info, "updated", chrono::Utc::now()).of_infra_env(InfraEnvId(key.id));
     commit(store, Changes { steps: vec![Step::Replace(row(key, generation))], events: vec![event] }).await;
 }
 
-/// What the server does with the records at start: it opens them and looks for tokens of another key.
+/// Measures the work of a starting server: it opens the records and searches for tokens of another key.
 fn start(c: &mut Criterion, bench: &Bench) {
     c.bench_function("start, 10000 records", |b| {
         b.iter_custom(|rounds| {
             bench.runtime.block_on(async {
-                let mut spent = Duration::ZERO;
+                let mut total = Duration::ZERO;
                 for _ in 0..rounds {
                     let start = Instant::now();
                     let store = bench.open().await;
                     let store: &dyn Store = &store;
                     let outdated = store.with_other_token_key(Kind::InfraEnv, None).await.unwrap();
                     assert!(outdated.is_empty());
-                    spent += start.elapsed();
+                    total += start.elapsed();
                     store.close().await;
                 }
-                spent
+                total
             })
         });
     });
@@ -111,10 +111,10 @@ fn get(c: &mut Criterion, bench: &Bench) {
         group.throughput(Throughput::Elements(readers as u64));
         group.bench_function(BenchmarkId::from_parameter(readers), |b| {
             b.iter(|| {
-                let found = join_all(keys.by_ref().take(readers).map(|key| store.get(key)));
-                let found = bench.runtime.block_on(found);
-                assert!(found.iter().all(|row| row.as_ref().unwrap().is_some()));
-                black_box(found);
+                let rows = join_all(keys.by_ref().take(readers).map(|key| store.get(key)));
+                let rows = bench.runtime.block_on(rows);
+                assert!(rows.iter().all(|row| row.as_ref().unwrap().is_some()));
+                black_box(rows);
             });
         });
     }

@@ -1,7 +1,7 @@
-//! The recorded costs of operations, as a file of lines, and what has grown since.
+//! The recorded costs of operations, in a file of lines, and the differences of new counts.
 //!
-//! A line has a name, the instructions of one operation, and its system calls. A call that waits takes no instructions:
-//! a new wait is visible only in the system calls.
+//! A line has a name, the instructions of one operation, and its system calls. A blocked system call executes no
+//! instructions, so a new wait shows only in the number of system calls.
 
 use std::fmt;
 
@@ -12,14 +12,13 @@ pub(crate) struct Cost {
     pub(crate) calls: u64,
 }
 
-/// The percentage by which a cost may exceed the baseline.
+/// Percentages by which costs may exceed the baseline.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tolerance {
     pub(crate) instructions: u64,
     pub(crate) calls: u64,
 }
 
-/// A newly counted cost.
 #[derive(Debug, Clone)]
 pub(crate) struct MeasuredOperation {
     pub(crate) name: String,
@@ -27,10 +26,9 @@ pub(crate) struct MeasuredOperation {
     pub(crate) tolerance: Tolerance,
 }
 
-/// The recorded costs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Baseline {
-    /// The programs that the costs were counted with; other versions give other counts.
+    /// The programs with which the costs were counted. Other versions return other counts.
     pub(crate) tools: String,
     lines: Vec<(String, Cost)>,
 }
@@ -38,7 +36,7 @@ pub(crate) struct Baseline {
 /// A difference from the baseline.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Difference {
-    /// Above the tolerance: name, old cost, new cost.
+    /// Above the tolerance: name, kind of cost, old cost, new cost.
     Grown(String, &'static str, u64, u64),
     /// Below the tolerance. Not a failure, but the old baseline would hide later growth.
     Shrunk(String, &'static str, u64, u64),
@@ -68,33 +66,33 @@ impl Baseline {
     }
 
     fn cost(&self, name: &str) -> Option<Cost> {
-        self.lines.iter().find(|(known, _)| known == name).map(|(_, cost)| *cost)
+        self.lines.iter().find(|(line_name, _)| line_name == name).map(|(_, cost)| *cost)
     }
 
     /// Returns all differences. If only some operations were counted, the others are not reported as missing.
     pub(crate) fn compare(&self, counted: &[MeasuredOperation], is_everything: bool) -> Vec<Difference> {
-        let mut found = Vec::new();
+        let mut differences = Vec::new();
         for MeasuredOperation { name, cost, tolerance } in counted {
             let Some(before) = self.cost(name) else {
-                found.push(Difference::New(name.clone()));
+                differences.push(Difference::New(name.clone()));
                 continue;
             };
             let instructions = (before.instructions, cost.instructions, tolerance.instructions);
-            found.extend(difference(name, "instructions", instructions));
-            found.extend(difference(name, "system calls", (before.calls, cost.calls, tolerance.calls)));
+            differences.extend(difference(name, "instructions", instructions));
+            differences.extend(difference(name, "system calls", (before.calls, cost.calls, tolerance.calls)));
         }
         let is_counted = |name: &str| counted.iter().any(|counted| counted.name == name);
-        let gone = self.lines.iter().filter(|(name, _)| is_everything && !is_counted(name));
-        found.extend(gone.map(|(name, _)| Difference::Gone(name.clone())));
-        found
+        let missing = self.lines.iter().filter(|(name, _)| is_everything && !is_counted(name));
+        differences.extend(missing.map(|(name, _)| Difference::Gone(name.clone())));
+        differences
     }
 
-    /// A new baseline with these costs. Lines of operations that were not counted stay, unless all were selected.
+    /// Returns a new baseline with these costs. Lines of other operations stay, unless all operations were counted.
     pub(crate) fn updated(self, counted: &[MeasuredOperation], is_everything: bool, tools: String) -> Self {
         let mut lines = if is_everything { Vec::new() } else { self.lines };
         for MeasuredOperation { name, cost, .. } in counted {
-            match lines.iter_mut().find(|(known, _)| known == name) {
-                Some((_, known)) => *known = *cost,
+            match lines.iter_mut().find(|(line_name, _)| line_name == name) {
+                Some((_, stored)) => *stored = *cost,
                 None => lines.push((name.clone(), *cost)),
             }
         }

@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 use super::operations::Ready;
 use super::service::{INFRA_ENVS, Service, id};
 
-/// The usable memory in the report of a new host. Other reports have another number of as many digits.
+/// The usable memory in the report of a new host. Other reports contain another number with the same number of digits.
 const MEMORY: u64 = 300_000_000_000;
 
 /// A host that has sent its report.
 struct ReadyHost {
     service: Service,
-    /// The path of its steps.
+    /// API path of the host's steps.
     steps: String,
-    /// The reply with its report, before and after the usable memory.
+    /// The reply with the report, before and after the usable memory.
     reply: (String, String),
 }
 

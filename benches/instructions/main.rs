@@ -6,8 +6,8 @@
 //! `.ci/instructions NAME...` selects operations.
 //!
 //! Every operation runs in its own process, once N times and once 3 N times. The difference is the cost, so that the
-//! setup, the same in both runs, does not count. Libraries choose instructions by processor at run time; valgrind shows
-//! every program the same processor on any real one with AVX2.
+//! setup, the same in both runs, does not count. Libraries select instructions for the processor at run time. Valgrind
+//! emulates the same processor on every machine with AVX2.
 
 #![allow(
     clippy::unwrap_used,
@@ -38,7 +38,7 @@ use baseline::{Baseline, Cost, MeasuredOperation};
 use operations::{OPERATIONS, Operation};
 use tempfile::TempDir;
 
-/// The folder with a baseline for each version of the compiler, because another version gives other counts.
+/// The folder with a baseline for each version of the compiler, because each version generates other instructions.
 const BASELINES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/instructions/baselines");
 /// Makes glibc cache freed memory by size. Otherwise the time of an allocation depends on the layout of the rest of the
 /// heap, which varies the cost of a merge by 2.5 %.
@@ -67,9 +67,9 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let is_everything = names.is_empty();
-    let chosen: Vec<Operation> =
+    let selected: Vec<Operation> =
         if is_everything { OPERATIONS.to_vec() } else { names.into_iter().map(operation).collect() };
-    let counted = count(&chosen);
+    let counted = count(&selected);
     let is_update = !options.is_empty();
     let baseline = match fs::read_to_string(&file) {
         Ok(text) => Baseline::parse(&text).unwrap_or_else(|error| panic!("{file}: {error}")),
@@ -97,11 +97,11 @@ fn main() -> ExitCode {
 }
 
 fn operation(name: &str) -> Operation {
-    let found = OPERATIONS.iter().find(|operation| operation.name == name);
-    *found.unwrap_or_else(|| panic!("{name} is not an operation"))
+    let operation = OPERATIONS.iter().find(|operation| operation.name == name);
+    *operation.unwrap_or_else(|| panic!("{name} is not an operation"))
 }
 
-/// Versions of the programs on which counts depend.
+/// Versions of the programs that the counts depend on.
 struct Tools {
     /// The compiler, for example `rustc-1.95.0`.
     compiler: String,
@@ -129,7 +129,7 @@ fn tools() -> Option<Tools> {
     Some(Tools { compiler, all: format!("{rustc} on {}, {valgrind}", env::consts::ARCH) })
 }
 
-/// Runs the operation this many times.
+/// Runs an operation this many times.
 fn run(folder: &Path, operation: Operation, times: usize) {
     let mut ready = (operation.set_up)(folder);
     for _ in 0..times {
@@ -171,7 +171,6 @@ fn counted_one(folder: &Path, operation: &Operation) -> MeasuredOperation {
     MeasuredOperation { name: operation.name.to_owned(), cost, tolerance: operation.tolerance }
 }
 
-/// The cost of a process that runs an operation this many times.
 fn costs(folder: &Path, operation: &Operation, times: usize) -> Cost {
     let report = folder.join(format!("callgrind.{}.{times}", operation.name));
     let mut command = Command::new("valgrind");
@@ -183,14 +182,14 @@ fn costs(folder: &Path, operation: &Operation, times: usize) -> Cost {
         .arg(operation.name)
         .arg(times.to_string())
         .env(CHANGING_HEAP.0, CHANGING_HEAP.1);
-    // Valgrind warns about every system call that it does not know.
+    // Valgrind warns about every system call that it does not support.
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{} was not written:\n{said}", report.display());
     read(&fs::read_to_string(&report).unwrap()).unwrap_or_else(|| panic!("{}: no totals", report.display()))
 }
 
-/// The totals of a callgrind report, in the order of the events line.
+/// Reads the totals of a callgrind report, in the order of the events line.
 fn read(report: &str) -> Option<Cost> {
     let line = |start: &str| report.lines().find_map(|line| line.strip_prefix(start));
     let (events, totals) = (line("events: ")?, line("totals: ")?);

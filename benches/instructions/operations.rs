@@ -23,18 +23,17 @@ use super::baseline::Tolerance;
 use super::setups::{self, host::host};
 use super::{hosts, service};
 
-/// Long enough for whole frames: no counted operation depends on this length.
+/// Long enough for whole frames. No counted operation depends on this length.
 const ROOTFS_LEN: u64 = 8 << 20;
 const CONFIG_LEN: usize = 100 << 10;
-/// A config that needs a re-layout.
+/// Length of a config that is too big for the embed area and needs a re-layout.
 const LARGE_CONFIG_LEN: usize = 300 << 10;
-/// Ranges that are looked up as one operation.
+/// Number of ranges that count as one operation.
 const LOOKUPS: usize = 100;
 
 /// A prepared operation that can be repeated.
 pub(crate) type Ready = Box<dyn FnMut()>;
 
-/// An operation and how it is counted.
 #[derive(Clone, Copy)]
 pub(crate) struct Operation {
     pub(crate) name: &'static str,
@@ -44,17 +43,18 @@ pub(crate) struct Operation {
     pub(crate) set_up: fn(&Path) -> Ready,
 }
 
-/// Single-threaded: the same count each time, except for hash seeds.
+/// Single-threaded: the count is the same each time, except for hash seeds.
 const SINGLE_THREADED: Tolerance = Tolerance { instructions: 2, calls: 0 };
-/// Single-threaded with a changing heap: how often the allocator calls the kernel depends on its start.
+/// Single-threaded with a changing heap: the number of system calls of the allocator depends on its initial state.
 const WITH_LARGE_HEAP: Tolerance = Tolerance { instructions: 2, calls: 100 };
-/// Multi-threaded: counts depend on scheduling, and system calls even more so.
+/// Multi-threaded: instructions depend on scheduling, and system calls even more.
 const AMONG_THREADS: Tolerance = Tolerance { instructions: 5, calls: 100 };
 /// Over a connection, repeated so often that scheduling matters less.
 const OVER_A_CONNECTION: Tolerance = Tolerance { instructions: 3, calls: 5 };
-/// One thread after the other, each waiting for the next.
+/// On several threads that wait for each other in turn.
 const IN_TURNS: Tolerance = Tolerance { instructions: 5, calls: 5 };
-/// A database returns row by row; which rows are waited for is chance. Its system calls only show large regressions.
+/// A database returns row by row, and chance decides which rows the reader waits for. The tolerance shows only large
+/// increases of system calls.
 const ROW_BY_ROW: Tolerance = Tolerance { instructions: 5, calls: 400 };
 
 const fn counted(
@@ -66,7 +66,6 @@ const fn counted(
     Operation { name, times, tolerance, set_up }
 }
 
-/// All operations.
 pub(crate) const OPERATIONS: &[Operation] = &[
     counted("open", 20, SINGLE_THREADED, opening),
     counted("plan-in-place", 200, SINGLE_THREADED, |folder| planning(folder, CONFIG_LEN, Encoding::Gzip)),
@@ -95,7 +94,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
     counted("changed-report", 200, AMONG_THREADS, hosts::changed_report),
 ];
 
-/// What operations find in their folder: an image and an inventory.
+/// Writes the data of the operations into their folder: an image and an inventory.
 pub(crate) fn prepare(folder: &Path) {
     let recipe = Recipe::new(Architecture::X86_64, Era::E2024_12).rootfs_len(ROOTFS_LEN);
     recipe.write_to(&image_path(folder)).unwrap();
@@ -115,7 +114,7 @@ fn opening(folder: &Path) -> Ready {
     Box::new(move || drop(BaseImage::open(black_box(&path)).unwrap()))
 }
 
-/// A config that is mostly base64, like real ones: it compresses to three quarters.
+/// A config that is mostly base64, like real ones: it compresses to three quarters of its length.
 fn config(len: usize) -> Vec<u8> {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut next = numbers();
@@ -168,7 +167,7 @@ fn looking_up(folder: &Path) -> Ready {
 /// Sends a range of the root file system and reads all frames. The bytes are in memory, so nothing waits.
 fn body(folder: &Path, mode: BodyMode, len: u64) -> Ready {
     let plan = plan(folder);
-    // Reads all bytes once.
+    // Reads all bytes once, so that they are in memory.
     std::io::copy(&mut File::open(image_path(folder)).unwrap(), &mut std::io::sink()).unwrap();
     // A whole frame, in the middle of the root file system.
     let at = (plan.len() / 2).next_multiple_of(1 << 20);
@@ -182,16 +181,16 @@ fn body(folder: &Path, mode: BodyMode, len: u64) -> Ready {
     let content = ServedFile::from(content);
     Box::new(move || {
         let mut body = content.respond_with_mode(mode, &Method::GET, &headers, Version::HTTP_11).into_body();
-        let mut sent = 0;
+        let mut sent_len = 0;
         while let Some(frame) = at_once(body.frame()) {
-            sent += black_box(frame.unwrap().into_data().unwrap()).len() as u64;
+            sent_len += black_box(frame.unwrap().into_data().unwrap()).len() as u64;
         }
-        assert_eq!(sent, len);
+        assert_eq!(sent_len, len);
     })
 }
 
-/// Returns the result of a future that never waits. A wait would take few instructions and much time, so it would not
-/// be counted.
+/// Returns the result of a future that never waits. A wait would take few instructions but much time, so the counts
+/// would not show it.
 fn at_once<T>(work: impl Future<Output = T>) -> T {
     match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,
@@ -212,7 +211,7 @@ fn packing(encoding: Encoding) -> Ready {
     Box::new(move || drop(black_box(&archive).pack(encoding).unwrap()))
 }
 
-/// All options of an infra-env, with an override of 20 KiB that is merged and validated.
+/// All options of an infra-env, with an override of 20 KiB that must be merged and validated.
 fn composing() -> Ready {
     let mut discovery = setups::full();
     discovery.infra_env.config_override = Some(Override::new(setups::override_text()));
@@ -226,7 +225,6 @@ fn merging() -> Ready {
     Box::new(move || drop(ignition::merge::merge(black_box(&parent), black_box(&child))))
 }
 
-/// Generates the files of new hosts.
 fn keyfiles(hosts: usize) -> Ready {
     let hosts: Vec<HostNetwork> = (0..hosts).map(host).collect();
     Box::new(move || {

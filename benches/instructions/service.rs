@@ -26,10 +26,10 @@ use super::operations::{Ready, image_path};
 
 const DATABASE: &str = "kindling.db";
 pub(crate) const INFRA_ENVS: &str = "/api/assisted-install/v2/infra-envs";
-/// Two of these are requested: first one, then all.
+/// Number of infra-envs. Operations list one of them, then all.
 const COUNT: usize = 100;
 const ORIGIN: &str = "http://192.0.2.1";
-/// The offset of the range: in the root file system, after all edits.
+/// A range in the root file system, after all edits.
 const RANGE: &str = "bytes=4194304-4196351";
 const RANGE_LEN: usize = 2048;
 
@@ -41,7 +41,7 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// The service on the data of a folder, on the caller's thread.
+    /// Opens the service on the data of a folder, on the caller's thread.
     pub(crate) fn open(folder: &Path) -> Self {
         Self::open_on(Builder::new_current_thread(), folder, &own_database(folder))
     }
@@ -53,7 +53,7 @@ impl Service {
         Self { runtime, store, app }
     }
 
-    /// Reads the body of a response.
+    /// Sends a request and returns the body of the response.
     pub(crate) fn ask(&self, method: Method, path: &str, body: Option<&str>, status: u16) -> Vec<u8> {
         let request = Request::builder().method(method).uri(path).header(header::RANGE, RANGE);
         let request = match body {
@@ -76,7 +76,7 @@ impl Service {
     }
 }
 
-/// A copy of the prepared database, because a database belongs to one process.
+/// Copies the prepared database, because a database belongs to one process.
 fn own_database(folder: &Path) -> PathBuf {
     let copy = folder.join(format!("{}.db", std::process::id()));
     std::fs::copy(folder.join(DATABASE), &copy).unwrap();
@@ -108,10 +108,10 @@ pub(crate) fn prepare(folder: &Path) {
             "pull_secret": r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#,
             "kernel_arguments": [{"operation": "append", "value": "console=ttyS0"}],
         });
-        let made = service.ask(Method::POST, INFRA_ENVS, Some(&body.to_string()), 201);
+        let created = service.ask(Method::POST, INFRA_ENVS, Some(&body.to_string()), 201);
         if number == 0 {
-            let made: Value = serde_json::from_slice(&made).unwrap();
-            std::fs::write(folder.join("infra-env"), made["id"].as_str().unwrap()).unwrap();
+            let created: Value = serde_json::from_slice(&created).unwrap();
+            std::fs::write(folder.join("infra-env"), created["id"].as_str().unwrap()).unwrap();
         }
     }
     service.get(&image_url(folder), 206);
@@ -126,7 +126,7 @@ fn image_url(folder: &Path) -> String {
     format!("/i/{}/full.iso", id(folder))
 }
 
-/// A range of an image whose other ranges were requested before.
+/// A range of an image that has already sent other ranges.
 pub(crate) fn image_range(folder: &Path) -> Ready {
     let (service, path) = (Service::open(folder), image_url(folder));
     Box::new(move || assert_eq!(service.get(&path, 206).len(), RANGE_LEN))
@@ -144,12 +144,12 @@ pub(crate) fn infra_envs(folder: &Path) -> Ready {
     Box::new(move || assert!(!service.get(INFRA_ENVS, 200).is_empty()))
 }
 
-/// The same range over a kept connection. The client's part is counted too: it only writes and reads.
+/// The same range over a keep-alive connection. The client's part counts too, but it only writes and reads.
 pub(crate) fn connection_range(folder: &Path) -> Ready {
     over_a_connection(folder, Server::new(ServerLimits::default()))
 }
 
-/// With `--fast-path off`: hyper handles every request.
+/// With `--fast-path off`, where hyper handles every request.
 pub(crate) fn connection_range_without_fast_path(folder: &Path) -> Ready {
     over_a_connection(folder, Server::new(ServerLimits::default()).without_fast_path())
 }
@@ -184,7 +184,7 @@ fn over_a_connection(folder: &Path, server: Server) -> Ready {
     })
 }
 
-/// Whether a response is complete.
+/// Returns `true` if the response is complete.
 fn is_whole(answer: &[u8]) -> bool {
     answer.windows(4).position(|end| end == b"\r\n\r\n").is_some_and(|at| answer.len() == at + 4 + RANGE_LEN)
 }

@@ -1,7 +1,7 @@
-//! Minimal servers: they answer every request with the bytes of one file and read only the `Range` header.
+//! Minimal servers: they respond to every request with bytes of one file and read only the `Range` header.
 //!
-//! They are a lower bound for each send method: no server can use less processor time if it hands bytes to the kernel
-//! in the same way. Their rate is the most that the clients can reach.
+//! They are a lower bound for each send method: no server can use less CPU time if it passes bytes to the kernel in the
+//! same way. The rate of a minimal server is the maximum that the clients can reach.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -23,17 +23,17 @@ use rustix::fs::sendfile;
 use rustix::net::{SendFlags, send, sockopt};
 use rustix::pipe::{SpliceFlags, splice};
 
-/// The longest accepted request.
+/// Maximum length of a request.
 const MAX_REQUEST: usize = 4 << 10;
-/// Bytes sent before other connections get their turn. A larger value costs no less.
+/// Maximum number of bytes sent before other connections get their turn. A larger value costs no less.
 const WRITE_LEN: u64 = 4 << 20;
 const SENDFILE_LEN: u64 = 2 << 20;
 const PIPE_LEN: usize = 1 << 20;
-/// Only longer responses are sent in full packets (`MSG_MORE`, `TCP_CORK`), because that takes two more calls.
+/// Minimum length of a response to be sent in full packets (`MSG_MORE`, `TCP_CORK`), which takes two more system calls.
 const CORK_LEN: u64 = 64 << 10;
-/// The event loop's token for new connections; not a connection number.
+/// The event loop's token for new connections, which is never a connection number.
 const WAKE_TOKEN: u64 = u64::MAX;
-/// Same response headers as Kindling's image responses: longer heads cost the kernel more than the copy alone.
+/// The response headers of Kindling's images: longer heads cost the kernel more than the copy alone.
 const DESCRIPTION: &str = "Cache-Control: private, no-cache\r\n\
     ETag: \"0000000000000000000000000000000000000000000000000000000000000000\"\r\n\
     Last-Modified: Thu, 01 Jan 1970 00:00:00 GMT\r\n\
@@ -43,21 +43,19 @@ const DESCRIPTION: &str = "Cache-Control: private, no-cache\r\n\
     Date: Thu, 01 Jan 1970 00:00:00 GMT\r\n";
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// How bytes reach the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SendMethod {
     /// From a mapping of the file, which the kernel copies.
     Writes,
     /// The kernel sends pages of the file (`sendfile`).
     Sendfile,
-    /// Through a pipe (`splice`), which takes more pages at once.
+    /// Through a pipe (`splice`), which moves more pages in one call.
     Pipe,
 }
 
 impl SendMethod {
     pub(crate) const ALL: [Self; 3] = [Self::Writes, Self::Sendfile, Self::Pipe];
 
-    /// The server's name in tables.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Writes => "bare writes",
@@ -122,8 +120,8 @@ impl Served {
         self.mapped.len() as u64
     }
 
-    /// Hands the head and the start of a range to the kernel, and removes the accepted bytes. Returns whether the
-    /// kernel accepted all of them.
+    /// Passes the head and the start of a range to the kernel, and removes the accepted bytes from both. Returns `true`
+    /// if the kernel accepted all of them.
     fn send(
         &self,
         (socket, pipe): (&TcpStream, &Pipe),
@@ -135,17 +133,17 @@ impl Served {
                 let bounds = [range.start, range.end.min(range.start + WRITE_LEN)];
                 let [start, end] = bounds.map(|at| usize::try_from(at).unwrap_or(usize::MAX));
                 let body = self.mapped.get(start..end).unwrap_or_default();
-                let sent = rustix::io::writev(socket, &[IoSlice::new(head), IoSlice::new(body)])?;
-                let is_all = sent == head.len() + body.len();
-                let of_head = sent.min(head.len());
+                let written_len = rustix::io::writev(socket, &[IoSlice::new(head), IoSlice::new(body)])?;
+                let is_all = written_len == head.len() + body.len();
+                let of_head = written_len.min(head.len());
                 head.drain(..of_head);
-                range.start += (sent - of_head) as u64;
+                range.start += (written_len - of_head) as u64;
                 Ok(is_all)
             }
             SendMethod::Sendfile | SendMethod::Pipe => {
                 if !head.is_empty() {
-                    let sent = send(socket, head, SendFlags::MORE)?;
-                    head.drain(..sent);
+                    let written_len = send(socket, head, SendFlags::MORE)?;
+                    head.drain(..written_len);
                     if !head.is_empty() {
                         return Ok(false);
                     }
@@ -154,19 +152,18 @@ impl Served {
                     return pipe.send(&self.file, socket, range);
                 }
                 let len = SENDFILE_LEN.min(range.end - range.start);
-                let wanted = usize::try_from(len).unwrap_or(usize::MAX);
-                let sent = sendfile(socket, &self.file, Some(&mut range.start), wanted)?;
-                Ok(sent == wanted)
+                let max_len = usize::try_from(len).unwrap_or(usize::MAX);
+                let written_len = sendfile(socket, &self.file, Some(&mut range.start), max_len)?;
+                Ok(written_len == max_len)
             }
         }
     }
 }
 
-/// The pipe that pages pass through.
 struct Pipe {
     reader: PipeReader,
     writer: PipeWriter,
-    /// `/dev/null`, for pages that a socket did not accept.
+    /// `/dev/null`, to discard pages that a socket did not accept.
     nowhere: File,
     len: usize,
 }
@@ -191,9 +188,9 @@ impl Pipe {
         let mut result = Ok(true);
         while left > 0 {
             match splice(&self.reader, None, socket, None, left, SpliceFlags::NONBLOCK | more) {
-                Ok(sent) => {
-                    left -= sent;
-                    range.start += sent as u64;
+                Ok(len) => {
+                    left -= len;
+                    range.start += len as u64;
                 }
                 Err(error) => {
                     result = if left < filled { Ok(false) } else { Err(error.into()) };
@@ -249,7 +246,7 @@ struct EventLoop {
     arrivals: mpsc::Receiver<TcpStream>,
     rung: PipeReader,
     pipe: Pipe,
-    /// By token; `None` for closed connections.
+    /// The index is the token; `None` for closed connections.
     connections: Vec<Option<BareConnection>>,
     /// Connections that are ready to read or write.
     busy: VecDeque<u64>,
@@ -277,7 +274,7 @@ impl EventLoop {
     }
 
     fn accept_arrivals(&mut self) -> Result<()> {
-        // Accept all waiting connections: a connection that arrives later signals again.
+        // Take all waiting connections: a connection that arrives later signals again.
         let _ = self.rung.read(&mut [0; 64])?;
         for socket in self.arrivals.try_iter() {
             socket.set_nonblocking(true)?;
@@ -313,14 +310,14 @@ impl EventLoop {
 struct BareConnection {
     socket: TcpStream,
     request: Vec<u8>,
-    /// Bytes that are not sent yet.
+    /// Unsent bytes of the response head.
     head: Vec<u8>,
     rest: Range<u64>,
     is_corked: bool,
 }
 
 impl BareConnection {
-    /// Reads or writes once. Returns whether more can be done at once.
+    /// Reads or writes once. Returns `true` if the connection is still ready for more.
     fn turn(&mut self, served: &Served, pipe: &Pipe) -> io::Result<bool> {
         if self.head.is_empty() && self.rest.is_empty() {
             let mut piece = [0; MAX_REQUEST];
@@ -378,7 +375,7 @@ pub(crate) mod tests {
     use crate::fleet::{Client, Script, Until, run};
     use crate::random::Random;
 
-    /// A server for a deleted file of `len` bytes.
+    /// A server for a deleted file of `total` bytes.
     pub(crate) fn serving(total: u64, way: SendMethod) -> Target {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(total).unwrap();
@@ -400,18 +397,18 @@ pub(crate) mod tests {
             base::compare_ranges(&target, file.path()).unwrap();
             let mut request = Vec::new();
             write_get(&mut request, &target, None);
-            let mut sent = Vec::new();
+            let mut received = Vec::new();
             let mut keep = |piece: &[u8]| {
-                sent.extend_from_slice(piece);
+                received.extend_from_slice(piece);
                 Ok(())
             };
             let mut connection = Connection::open(&target).unwrap();
             connection.ask(&request, ExpectedResponse::Whole(9_000_000), &mut Sink::Give(&mut keep)).unwrap();
-            assert!(sent == bytes, "{way:?}");
+            assert!(received == bytes, "{way:?}");
         }
     }
 
-    /// Runs the complete client, from epoll to the response checks.
+    /// Covers the whole client, from epoll to the checks of the response.
     #[test]
     fn clients_get_the_requested_ranges() {
         for way in SendMethod::ALL {

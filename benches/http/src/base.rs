@@ -16,14 +16,14 @@ use crate::interrupt;
 use crate::random::Random;
 
 const BLOCK: usize = 1 << 20;
-/// Ranges that are compared, in addition to the whole file.
+/// Number of random ranges to compare, in addition to the whole file.
 const PROBES: usize = 64;
 const PROBE_LEN: u64 = 100_003;
 
 /// Writes a base image with a root file system of `rootfs_len` bytes.
 ///
-/// The holes of the fixture are filled with noise: a downloaded image has no holes, and with repeated bytes a wrong
-/// range would not be noticed.
+/// Noise fills the holes of the fixture, because a downloaded image has no holes, and because repeated bytes would hide
+/// wrong ranges.
 ///
 /// # Errors
 ///
@@ -115,11 +115,11 @@ pub(crate) fn compare_ranges(target: &Target, path: &Path) -> Result<()> {
         let last = first + len - 1;
         let mut request = Vec::new();
         write_get(&mut request, target, Some((first, last)));
-        let found =
+        let received =
             connection.fetch(&request, ExpectedResponse::Part(ContentRange { first, last, total }))?;
-        let mut wanted = vec![0; usize::try_from(len)?];
-        file.read_exact_at(&mut wanted, first)?;
-        ensure!(found == wanted, "wrong bytes at {first}-{last} of {}", target.path);
+        let mut expected = vec![0; usize::try_from(len)?];
+        file.read_exact_at(&mut expected, first)?;
+        ensure!(received == expected, "wrong bytes at {first}-{last} of {}", target.path);
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ use crate::{base, certificate, infra_env, interrupt, traces};
 const SUBJECT: &str = "kindling";
 /// Kindling without its fast path.
 pub(crate) const WITHOUT_FAST_PATH: &str = "kindling --fast-path off";
-/// The longest time of a warm-up measurement.
+/// Maximum duration of a warm-up measurement.
 const WARM_UP: Duration = Duration::from_millis(200);
 
 /// Measures all selected work.
@@ -89,7 +89,7 @@ fn report(options: &Options, machine: Machine, place: &RunFiles) -> Result<Repor
     })
 }
 
-/// A temporary folder that is removed when the value is dropped.
+/// Creates a temporary folder, which is removed when the value is dropped.
 ///
 /// # Errors
 ///
@@ -102,7 +102,7 @@ pub(crate) fn temporary_folder(parent: Option<&Path>) -> Result<tempfile::TempDi
         None => builder.tempdir(),
     }
     .context("making a temporary folder")?;
-    // Workers of nginx may run as another user.
+    // Workers of nginx may run as another user, which must be able to read the folder.
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
     fs::create_dir(folder.path().join("files"))?;
     fs::write(folder.path().join("files/ready"), "ready\n")?;
@@ -140,15 +140,15 @@ fn with_image(started: StartedServer, name: &str, kind: ServerKind) -> Result<Me
 
 /// Downloads the whole file once to warm the server up, and checks its bytes.
 fn check_sent_bytes(contestant: &MeasuredServer, image: &Path, digest: &str) -> Result<()> {
-    let found = base::download(&contestant.target, contestant.total, None)?;
-    ensure!(found == digest, "the server sends wrong bytes: SHA-256 {found}, expected {digest}");
+    let received = base::download(&contestant.target, contestant.total, None)?;
+    ensure!(received == digest, "the server sends wrong bytes: SHA-256 {received}, expected {digest}");
     base::compare_ranges(&contestant.target, image)
 }
 
 struct Bench<'a> {
     options: &'a Options,
     place: RunFiles,
-    /// Replaces nginx.
+    /// A server that replaces nginx.
     rival: Option<(Target, Transport)>,
     report: Report,
 }
@@ -198,8 +198,8 @@ impl Bench<'_> {
             let mut file = File::create(&image)?;
             digest = base::download(&subject.target, total, Some(&mut file)).context("kindling")?;
             file.sync_all()?;
-            let told = infra_env::digest(&subject.target)?;
-            ensure!(told == digest, "kindling reports SHA-256 {told}, but sends bytes with {digest}");
+            let reported = infra_env::digest(&subject.target)?;
+            ensure!(reported == digest, "kindling reports SHA-256 {reported}, but sends bytes with {digest}");
             base::compare_ranges(&subject.target, &image).context("kindling")?;
         }
         if let Some((target, _)) = &self.rival {
@@ -219,7 +219,7 @@ impl Bench<'_> {
             let data = data.with_extension("without-fast-path");
             let started = start_kindling(&self.place, &data, transport, FastPath::Off)?;
             let contestant = with_image(started, WITHOUT_FAST_PATH, ServerKind::WithoutFastPath)?;
-            // Uses the image of another infra-env.
+            // The image belongs to another infra-env, so `digest` does not apply to it.
             base::download(&contestant.target, contestant.total, None).context(WITHOUT_FAST_PATH)?;
             contestants.push(contestant);
         }
@@ -251,7 +251,7 @@ impl Bench<'_> {
         eprintln!("{}: {}", line.key, line.title);
         for round in 0..=self.options.rounds() {
             let is_warm_up = round == 0;
-            // Memory for readers is measured relative to a freshly started server.
+            // The memory of readers is compared with a freshly started server.
             let is_cold = self.options.quick || matches!(work.task, Task::SlowReaders { .. });
             if is_warm_up && is_cold {
                 continue;

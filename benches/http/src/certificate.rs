@@ -20,9 +20,9 @@ pub(crate) const KEY: &str = "key.pem";
 ///
 /// Returns an error if the certificate cannot be generated or written.
 pub(crate) fn write(folder: &Path) -> Result<()> {
-    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned(), "localhost".to_owned()])?;
-    std::fs::write(folder.join(CERTIFICATE), made.cert.pem()).context("writing the certificate")?;
-    std::fs::write(folder.join(KEY), made.signing_key.serialize_pem()).context("writing its key")
+    let pair = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned(), "localhost".to_owned()])?;
+    std::fs::write(folder.join(CERTIFICATE), pair.cert.pem()).context("writing the certificate")?;
+    std::fs::write(folder.join(KEY), pair.signing_key.serialize_pem()).context("writing its key")
 }
 
 /// Returns a TLS client configuration that trusts only the certificates of a file.

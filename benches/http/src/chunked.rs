@@ -1,21 +1,21 @@
-//! A body in chunks (RFC 9112, section 7.1), which long lists have instead of a length. Does no input or output.
+//! A body in chunks (RFC 9112, section 7.1), which long lists have instead of a length. The decoder does no input or
+//! output.
 //!
-//! The decoder does not trust the server: chunk extensions and trailers, which Kindling does not send, are errors.
+//! It does not trust the server: chunk extensions and trailers, which Kindling does not send, are errors.
 
 use anyhow::{Result, bail, ensure};
 
-/// The most digits of a chunk's length: those of a `u64`.
+/// Maximum number of digits of a chunk's length: enough for a `u64`.
 const MAX_DIGITS: usize = 16;
 
-/// The state of a body.
 #[derive(Debug, Default)]
 pub(crate) struct ChunkedBody {
     expected: ExpectedByte,
-    /// Decoded bytes so far.
+    /// Number of decoded bytes so far.
     len: u64,
 }
 
-/// What the next byte must be.
+/// The bytes that may come next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExpectedByte {
     /// A digit of a chunk's length, or the line break after it.
@@ -25,7 +25,7 @@ enum ExpectedByte {
     },
     /// The line feed after a length.
     SizeEnd(u64),
-    /// Bytes of a chunk.
+    /// Remaining bytes of a chunk, and the number of them.
     Data(u64),
     /// The line break after a chunk, which may be the empty last one.
     DataEnd {
@@ -34,7 +34,7 @@ enum ExpectedByte {
     DataLineFeed {
         is_last: bool,
     },
-    /// No byte.
+    /// Nothing: the body is complete.
     Nothing,
 }
 
@@ -55,7 +55,7 @@ impl ChunkedBody {
         self.len
     }
 
-    /// Takes received bytes, and hands the bytes of chunks to `sink`.
+    /// Takes received bytes, and passes the bytes of chunks to `sink`.
     ///
     /// # Errors
     ///
@@ -66,9 +66,9 @@ impl ChunkedBody {
                 let len = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
                 let (data, rest) = bytes.split_at(len);
                 sink(data)?;
-                let taken = u64::try_from(len)?;
-                self.len += taken;
-                self.expected = match left - taken {
+                let data_len = u64::try_from(len)?;
+                self.len += data_len;
+                self.expected = match left - data_len {
                     0 => ExpectedByte::DataEnd { is_last: false },
                     left => ExpectedByte::Data(left),
                 };
@@ -81,7 +81,7 @@ impl ChunkedBody {
         Ok(())
     }
 
-    /// The state after a byte outside of a chunk.
+    /// The next state after a byte of the framing.
     fn after(&self, byte: u8) -> Result<ExpectedByte> {
         Ok(match (self.expected, byte) {
             (ExpectedByte::Size { digits: 1.., value }, b'\r') => ExpectedByte::SizeEnd(value),

@@ -1,7 +1,7 @@
 //! A connection to a server, plain or with TLS, that discards bodies as cheaply as possible.
 //!
-//! The same code drives blocking and non-blocking sockets: if no data is available, [`Connection::read_some`] returns,
-//! at once or after [`POLL_TIMEOUT`].
+//! The same code drives blocking and non-blocking sockets. If no data is available, [`Connection::read_some`] returns
+//! immediately or after [`POLL_TIMEOUT`].
 
 use std::io::{BufRead, ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -19,14 +19,15 @@ use crate::interrupt;
 
 /// How long a blocking socket waits before it checks whether the run has ended.
 pub(crate) const POLL_TIMEOUT: Duration = Duration::from_millis(100);
-/// How long a server may send nothing before the connection fails.
+/// Maximum time in which a server sends nothing before the connection fails.
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
-/// The read buffer of a thread: more than a server sends between two reads.
+/// Length of the read buffer of a thread: more than a server sends between two reads.
 pub(crate) const SCRATCH: usize = 1 << 20;
-/// Bytes read while a head is expected: one system call for a small response, and little to copy of a large one.
+/// Number of bytes to read while a head is expected. A small response takes one system call, and only a small part of a
+/// large response is copied.
 const HEAD_READ: usize = 8 << 10;
-/// The longest body that is kept. A list of ten thousand infra-envs, or of one with as many networks, is a quarter of
-/// it.
+/// Maximum length of a body in memory. A list of 10,000 infra-envs, or of one infra-env with 10,000 networks, is a
+/// quarter as long.
 const MAX_KEPT: usize = 128 << 20;
 
 /// A file on a server.
@@ -46,7 +47,7 @@ pub(crate) struct Tls {
 }
 
 impl Target {
-    /// The same server with another file.
+    /// The same server with another path.
     pub(crate) fn at(&self, path: &str) -> Self {
         Self { path: path.to_owned(), ..self.clone() }
     }
@@ -55,7 +56,6 @@ impl Target {
 /// First and last requested byte.
 pub(crate) type Bounds = (u64, u64);
 
-/// Appends a GET request to `request`.
 pub(crate) fn write_get(request: &mut Vec<u8>, target: &Target, bounds: Option<Bounds>) {
     begin_get(request, target);
     end_get(request, bounds);
@@ -67,7 +67,6 @@ pub(crate) fn begin_get(request: &mut Vec<u8>, target: &Target) {
     let _ = write!(request, "GET {} HTTP/1.1\r\nHost: {}\r\n", target.path, target.authority);
 }
 
-/// Appends the rest of the request.
 pub(crate) fn end_get(request: &mut Vec<u8>, bounds: Option<Bounds>) {
     if let Some((first, last)) = bounds {
         let _ = write!(request, "Range: bytes={first}-{last}\r\n");
@@ -107,13 +106,13 @@ pub(crate) enum ReadResult {
     Nothing,
 }
 
-/// What happens to a body.
+/// The destination of a body.
 pub(crate) enum Sink<'a> {
     Discard,
     Give(&'a mut dyn FnMut(&[u8]) -> Result<()>),
 }
 
-/// A kept connection that carries one response after another.
+/// A keep-alive connection, for one request after another.
 #[derive(Debug)]
 pub(crate) struct Connection {
     socket: TcpStream,
@@ -125,12 +124,12 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// Returns an error if the server does not answer.
+    /// Returns an error if the connection or the TLS handshake fails.
     pub(crate) fn open(target: &Target) -> Result<Self> {
         Self::open_with(target, None)
     }
 
-    /// Like [`Self::open`], with a receive buffer of `buffer` bytes, for slow readers.
+    /// Like [`Self::open`], with the given size of the receive buffer, for slow readers.
     ///
     /// # Errors
     ///
@@ -164,7 +163,6 @@ impl Connection {
         &self.socket
     }
 
-    /// The negotiated TLS version and cipher suite.
     pub(crate) fn suite(&self) -> Option<String> {
         let tls = self.tls.as_deref()?;
         Some(format!("{:?} {:?}", tls.protocol_version()?, tls.negotiated_cipher_suite()?.suite()))
@@ -178,8 +176,8 @@ impl Connection {
     pub(crate) fn send(&mut self, mut bytes: &[u8]) -> Result<()> {
         if self.tls.is_none() {
             while !bytes.is_empty() {
-                let sent = write_some(&self.socket, bytes)?;
-                bytes = bytes.get(sent..).unwrap_or_default();
+                let sent_len = write_some(&self.socket, bytes)?;
+                bytes = bytes.get(sent_len..).unwrap_or_default();
             }
             return Ok(());
         }
@@ -197,13 +195,13 @@ impl Connection {
         }
         let mut rest = records.as_slice();
         while !rest.is_empty() {
-            let sent = write_some(&self.socket, rest)?;
-            rest = rest.get(sent..).unwrap_or_default();
+            let sent_len = write_some(&self.socket, rest)?;
+            rest = rest.get(sent_len..).unwrap_or_default();
         }
         Ok(())
     }
 
-    /// Reads once more from a response.
+    /// Reads the available bytes of a response once.
     ///
     /// # Errors
     ///
@@ -219,7 +217,7 @@ impl Connection {
         }
         let discards = matches!(sink, Sink::Discard);
         let (most, flags) = match exchange.left() {
-            // With `MSG_TRUNC` the kernel discards the bytes without copying them.
+            // With `MSG_TRUNC`, the kernel discards the bytes without copying them.
             Some(left) if discards => (usize::try_from(left).unwrap_or(usize::MAX), RecvFlags::TRUNC),
             Some(_) => (usize::MAX, RecvFlags::empty()),
             None if exchange.is_chunked() => (usize::MAX, RecvFlags::empty()),
@@ -280,40 +278,40 @@ impl Connection {
     pub(crate) fn ask(
         &mut self,
         request: &[u8],
-        wanted: ExpectedResponse,
+        expected: ExpectedResponse,
         sink: &mut Sink<'_>,
     ) -> Result<Exchange> {
         self.send(request)?;
-        let mut exchange = Exchange::new(wanted);
+        let mut exchange = Exchange::new(expected);
         let mut scratch = vec![0; SCRATCH];
-        let mut heard = Instant::now();
+        let mut last_read = Instant::now();
         while !exchange.is_done() {
             interrupt::check()?;
             if self.read_some(&mut exchange, &mut scratch, sink)? == ReadResult::Nothing {
                 ensure!(
-                    heard.elapsed() < RESPONSE_TIMEOUT,
+                    last_read.elapsed() < RESPONSE_TIMEOUT,
                     "no bytes from the server for {RESPONSE_TIMEOUT:?}"
                 );
             } else {
-                heard = Instant::now();
+                last_read = Instant::now();
             }
         }
         Ok(exchange)
     }
 
-    /// Sends a request and returns the body, which must be short.
+    /// Sends a request and returns the body.
     ///
     /// # Errors
     ///
     /// Same as [`Self::ask`]; also returns an error if the body is too long.
-    pub(crate) fn fetch(&mut self, request: &[u8], wanted: ExpectedResponse) -> Result<Vec<u8>> {
+    pub(crate) fn fetch(&mut self, request: &[u8], expected: ExpectedResponse) -> Result<Vec<u8>> {
         let mut body = Vec::new();
         let mut keep = |bytes: &[u8]| {
             ensure!(body.len() + bytes.len() <= MAX_KEPT, "the body is longer than {MAX_KEPT} bytes");
             body.extend_from_slice(bytes);
             Ok(())
         };
-        self.ask(request, wanted, &mut Sink::Give(&mut keep))?;
+        self.ask(request, expected, &mut Sink::Give(&mut keep))?;
         Ok(body)
     }
 }
@@ -329,14 +327,13 @@ fn connected(address: SocketAddr, receive_buffer: Option<usize>) -> Result<TcpSt
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     if let Some(len) = receive_buffer {
-        // Set before connecting, because it decides the first window that is offered.
+        // Set before connecting, because the size decides the first window that the client offers.
         sockopt::set_socket_recv_buffer_size(&socket, len)?;
     }
     rustix::net::connect(&socket, &address)?;
     Ok(socket.into())
 }
 
-/// Receives the available bytes; `None` if no bytes are available yet.
 fn receive(socket: &TcpStream, buffer: &mut [u8], flags: RecvFlags) -> Result<Option<usize>> {
     match recv(socket, buffer, flags) {
         Ok((_, 0)) => bail!("the server closed the connection"),
@@ -350,7 +347,7 @@ fn write_some(mut socket: &TcpStream, bytes: &[u8]) -> Result<usize> {
     loop {
         match socket.write(bytes) {
             Ok(0) => bail!("the connection accepts no bytes"),
-            Ok(sent) => return Ok(sent),
+            Ok(len) => return Ok(len),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 let timeout = Timespec { tv_sec: i64::try_from(RESPONSE_TIMEOUT.as_secs())?, tv_nsec: 0 };

@@ -1,11 +1,11 @@
-//! Compares two runs: which lines have ratios on different sides of 1?
+//! Compares two runs, and reports the ratios that are above 1 in one run and below 1 in the other.
 
 use std::fmt::Write as _;
 
 use crate::figures::{Line, Ratio, Sign};
 use crate::report::Report;
 
-/// A figure whose ratio is above 1 in one run and below 1 in the other.
+/// A measurement whose ratio is above 1 in one run and below 1 in the other.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Difference {
     pub(crate) title: String,
@@ -22,27 +22,26 @@ impl Difference {
     }
 }
 
-/// Result of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Comparison {
-    /// Number of ratios that both runs have.
+    /// Number of ratios in both runs.
     pub(crate) compared: usize,
     pub(crate) differences: Vec<Difference>,
-    /// Lines that only one of the runs has.
+    /// Titles of lines in only one of the runs.
     pub(crate) alone: Vec<String>,
 }
 
 pub(crate) fn compare(first: &Report, second: &Report) -> Comparison {
-    let mut found = Comparison { compared: 0, differences: Vec::new(), alone: Vec::new() };
+    let mut comparison = Comparison { compared: 0, differences: Vec::new(), alone: Vec::new() };
     for line in &first.lines {
         match second.lines.iter().find(|other| other.key == line.key) {
-            Some(other) => found.add(line, other, (&first.subject, &second.subject)),
-            None => found.alone.push(line.title.clone()),
+            Some(other) => comparison.add(line, other, (&first.subject, &second.subject)),
+            None => comparison.alone.push(line.title.clone()),
         }
     }
     let only = |line: &&Line| !first.lines.iter().any(|other| other.key == line.key);
-    found.alone.extend(second.lines.iter().filter(only).map(|line| line.title.clone()));
-    found
+    comparison.alone.extend(second.lines.iter().filter(only).map(|line| line.title.clone()));
+    comparison
 }
 
 impl Comparison {
@@ -60,7 +59,6 @@ impl Comparison {
         }
     }
 
-    /// Describes the comparison as text.
     pub(crate) fn text(&self) -> String {
         let mut text = format!(
             "both runs have {} ratios; {} are on different sides of 1\n",
@@ -94,7 +92,6 @@ mod tests {
     use super::*;
     use crate::report::tests::example;
 
-    /// The example, with all rates of the subject multiplied by `factor`.
     fn faster(factor: f64) -> Report {
         let mut report = example();
         for figure in report.lines.iter_mut().flat_map(|line| &mut line.figures) {
@@ -107,30 +104,36 @@ mod tests {
 
     #[test]
     fn run_does_not_differ_from_itself() {
-        let found = compare(&example(), &example());
-        assert_eq!((found.compared, found.differences, found.alone), (3, Vec::new(), Vec::new()));
+        let comparison = compare(&example(), &example());
+        assert_eq!(
+            (comparison.compared, comparison.differences, comparison.alone),
+            (3, Vec::new(), Vec::new())
+        );
     }
 
     #[test]
-    fn differing_runs_are_reported() {
-        let found = compare(&example(), &faster(1.3));
-        let titles: Vec<&str> = found.differences.iter().map(|found| found.title.as_str()).collect();
+    fn ratios_on_different_sides_of_one_are_reported() {
+        let comparison = compare(&example(), &faster(1.3));
+        let titles: Vec<&str> =
+            comparison.differences.iter().map(|difference| difference.title.as_str()).collect();
         assert_eq!(titles, ["ranges <of> 2 KiB, HTTP"]);
-        assert!(!found.differences[0].is_clear());
-        let found = compare(&example(), &faster(0.1));
-        assert_eq!(found.differences.len(), 1);
-        assert!(found.differences[0].is_clear());
-        assert!(found.text().contains("whole image, 1 client, HTTP, rate: 1.40 (1.10 to 1.50) and 0.14"));
-        assert!(found.text().contains("in every round"));
+        assert!(!comparison.differences[0].is_clear());
+        let comparison = compare(&example(), &faster(0.1));
+        assert_eq!(comparison.differences.len(), 1);
+        assert!(comparison.differences[0].is_clear());
+        assert!(
+            comparison.text().contains("whole image, 1 client, HTTP, rate: 1.40 (1.10 to 1.50) and 0.14")
+        );
+        assert!(comparison.text().contains("in every round"));
     }
 
     #[test]
     fn lines_of_only_one_run_are_reported() {
         let mut shorter = example();
         shorter.lines.remove(0);
-        for found in [compare(&example(), &shorter), compare(&shorter, &example())] {
-            assert_eq!(found.alone, ["whole image, 1 client, HTTP"]);
-            assert!(found.text().contains("in one run only"));
+        for comparison in [compare(&example(), &shorter), compare(&shorter, &example())] {
+            assert_eq!(comparison.alone, ["whole image, 1 client, HTTP"]);
+            assert!(comparison.text().contains("in one run only"));
         }
     }
 }

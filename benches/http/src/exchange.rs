@@ -1,11 +1,10 @@
-//! One response, from its first to its last byte: what is expected, and whether it matches. Does no input or output.
+//! One response, from its first to its last byte, and the check that it is the expected one. Does no input or output.
 
 use anyhow::{Context, Result, ensure};
 
 use crate::chunked::ChunkedBody;
 use crate::head::{ContentRange, Head, MAX_HEAD};
 
-/// The expected response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExpectedResponse {
     /// The whole file of this many bytes.
@@ -16,11 +15,11 @@ pub(crate) enum ExpectedResponse {
     Status(u16),
 }
 
-/// 204: such a response has no body, and no length either (RFC 9110, section 8.6).
+/// Status 204. Such a response has neither a body nor a length (RFC 9110, section 8.6).
 const NO_CONTENT: u16 = 204;
 
 impl ExpectedResponse {
-    /// Returns the length of the body if `head` is that of the expected response; `None` if the body is in chunks.
+    /// Returns the length of the body if `head` belongs to the expected response; `None` if the body is in chunks.
     fn check(&self, head: &Head) -> Result<Option<u64>> {
         let status = match self {
             Self::Whole(_) => 200,
@@ -39,12 +38,14 @@ impl ExpectedResponse {
         }
         let len = head.content_length.context("Content-Length is missing")?;
         match self {
-            Self::Whole(wanted) => ensure!(len == *wanted, "Content-Length is {len}, expected {wanted}"),
-            Self::Part(wanted) => {
-                let found = head.content_range.context("Content-Range is missing")?;
-                ensure!(found == *wanted, "Content-Range is {found:?}, expected {wanted:?}");
-                let wanted = wanted.last - wanted.first + 1;
-                ensure!(len == wanted, "Content-Length is {len}, expected {wanted}");
+            Self::Whole(expected) => {
+                ensure!(len == *expected, "Content-Length is {len}, expected {expected}")
+            }
+            Self::Part(expected) => {
+                let received = head.content_range.context("Content-Range is missing")?;
+                ensure!(received == *expected, "Content-Range is {received:?}, expected {expected:?}");
+                let expected = expected.last - expected.first + 1;
+                ensure!(len == expected, "Content-Length is {len}, expected {expected}");
             }
             Self::Status(_) => {}
         }
@@ -52,11 +53,10 @@ impl ExpectedResponse {
     }
 }
 
-/// A response that is being received.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    wanted: ExpectedResponse,
-    /// The received bytes of a head that is still incomplete.
+    expected: ExpectedResponse,
+    /// Received bytes of an incomplete head.
     partial: Vec<u8>,
     head: Option<Head>,
     len: u64,
@@ -66,11 +66,11 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    pub(crate) fn new(wanted: ExpectedResponse) -> Self {
-        Self { wanted, partial: Vec::new(), head: None, len: 0, left: 0, chunks: None }
+    pub(crate) fn new(expected: ExpectedResponse) -> Self {
+        Self { expected, partial: Vec::new(), head: None, len: 0, left: 0, chunks: None }
     }
 
-    /// Remaining bytes of the body; `None` before the end of the head, and for a body in chunks.
+    /// Number of remaining bytes of the body; `None` before the end of the head, and for a body in chunks.
     pub(crate) fn left(&self) -> Option<u64> {
         self.head.as_ref().filter(|_| self.chunks.is_none()).map(|_| self.left)
     }
@@ -79,7 +79,7 @@ impl Exchange {
         self.chunks.as_ref().map_or_else(|| self.left() == Some(0), ChunkedBody::is_done)
     }
 
-    /// Whether the rest of the body is in chunks, which have to be [decoded](Self::decode).
+    /// Whether the body is in chunks, which [`Self::decode`] must decode.
     pub(crate) fn is_chunked(&self) -> bool {
         self.chunks.is_some()
     }
@@ -89,7 +89,8 @@ impl Exchange {
         self.head.as_ref().is_some_and(|head| head.closes)
     }
 
-    /// The length of the body, once the head is complete. Of a body in chunks: its decoded bytes so far.
+    /// The length of the body, or the number of decoded bytes so far if the body is in chunks. 0 before the end of the
+    /// head.
     pub(crate) fn len(&self) -> u64 {
         self.chunks.as_ref().map_or(self.len, ChunkedBody::len)
     }
@@ -98,8 +99,8 @@ impl Exchange {
         self.head.as_ref()
     }
 
-    /// Takes received bytes, and returns those that belong to the body. If it is in chunks, they have to be
-    /// [decoded](Self::decode).
+    /// Takes received bytes, and returns the part that belongs to the body. If the body is in chunks, pass this part to
+    /// [`Self::decode`].
     ///
     /// # Errors
     ///
@@ -112,7 +113,7 @@ impl Exchange {
         Ok(body)
     }
 
-    /// Hands the bytes of a body to `sink`: those that [`Self::feed`] returned, without the framing of chunks.
+    /// Passes bytes that [`Self::feed`] returned to `sink`, without the framing of chunks.
     ///
     /// # Errors
     ///
@@ -125,11 +126,11 @@ impl Exchange {
         }
     }
 
-    /// Counts body bytes that were discarded unread.
+    /// Counts body bytes that the kernel discarded unread.
     ///
     /// # Errors
     ///
-    /// Returns an error if there are more than the response has.
+    /// Returns an error if the body has fewer bytes left.
     pub(crate) fn passed(&mut self, len: usize) -> Result<()> {
         let len = u64::try_from(len)?;
         self.left = self.left.checked_sub(len).with_context(|| {
@@ -139,7 +140,7 @@ impl Exchange {
     }
 
     fn feed_head<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8]> {
-        // The whole head nearly always arrives at once and is parsed without a copy.
+        // The whole head nearly always arrives in one read, and is then parsed without a copy.
         let before = self.partial.len();
         let parsed = if before == 0 {
             Head::parse(bytes)?
@@ -154,7 +155,7 @@ impl Exchange {
             }
             return Ok(&[]);
         };
-        match self.wanted.check(&head)? {
+        match self.expected.check(&head)? {
             Some(len) => (self.len, self.left) = (len, len),
             None => self.chunks = Some(ChunkedBody::default()),
         }
@@ -199,12 +200,12 @@ mod tests {
     #[test]
     fn rejects_unexpected_response() {
         let other = ContentRange { last: 6, ..RANGE };
-        for wanted in
+        for expected in
             [ExpectedResponse::Whole(4), ExpectedResponse::Part(other), ExpectedResponse::Status(200)]
         {
-            assert!(Exchange::new(wanted).feed(ANSWER).is_err(), "{wanted:?}");
+            assert!(Exchange::new(expected).feed(ANSWER).is_err(), "{expected:?}");
         }
-        for (wanted, answer) in [
+        for (expected, answer) in [
             (ExpectedResponse::Whole(4), "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"),
             (ExpectedResponse::Whole(4), "HTTP/1.1 200 OK\r\n\r\n"),
             (ExpectedResponse::Part(RANGE), "HTTP/1.1 206 OK\r\nContent-Length: 4\r\n\r\n"),
@@ -213,7 +214,7 @@ mod tests {
                 "HTTP/1.1 206 OK\r\nContent-Length: 3\r\nContent-Range: bytes 2-5/9\r\n\r\n",
             ),
         ] {
-            assert!(Exchange::new(wanted).feed(answer.as_bytes()).is_err(), "{answer}");
+            assert!(Exchange::new(expected).feed(answer.as_bytes()).is_err(), "{answer}");
         }
     }
 
@@ -222,17 +223,17 @@ mod tests {
         let answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n";
         for size in 1..=answer.len() {
             let mut exchange = Exchange::new(ExpectedResponse::Status(200));
-            let mut found: Vec<u8> = Vec::new();
+            let mut decoded: Vec<u8> = Vec::new();
             for piece in answer.chunks(size) {
                 assert!(!exchange.is_done());
                 let body = exchange.feed(piece).unwrap();
                 let mut keep = |bytes: &[u8]| {
-                    found.extend(bytes);
+                    decoded.extend(bytes);
                     Ok(())
                 };
                 exchange.decode(body, &mut keep).unwrap();
             }
-            assert_eq!(found, b"abc", "pieces of {size}");
+            assert_eq!(decoded, b"abc", "pieces of {size}");
             assert!(exchange.is_done() && exchange.is_chunked() && exchange.len() == 3);
         }
     }

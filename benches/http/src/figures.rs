@@ -1,4 +1,4 @@
-//! Measured figures and what they show: medians, and the ratio of each round to the best rival.
+//! Measured values and their evaluation: medians, and the ratio of each round to the best rival.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) enum Better {
     Higher,
     Lower,
-    /// Shown, but not compared.
+    /// Shown without a comparison.
     Neither,
 }
 
@@ -23,20 +23,20 @@ pub(crate) struct Measure {
     pub(crate) value: f64,
 }
 
-/// One figure of all contestants in all rounds.
+/// One measured value of all contestants in all rounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figure {
     pub(crate) name: String,
     pub(crate) unit: String,
     pub(crate) better: Better,
-    /// By contestant, in the order of rounds.
+    /// Samples by contestant, in the order of rounds.
     pub(crate) samples: BTreeMap<String, Vec<f64>>,
 }
 
-/// All figures of a piece of work.
+/// All measured values of a piece of work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Line {
-    /// For `--only`.
+    /// The short name for `--only`.
     pub(crate) key: String,
     pub(crate) title: String,
     pub(crate) figures: Vec<Figure>,
@@ -50,8 +50,8 @@ impl Line {
     /// Adds the result of one round of a contestant.
     pub(crate) fn add(&mut self, contestant: &str, measures: &[Measure]) {
         for measure in measures {
-            let known = self.figures.iter().position(|figure| figure.name == measure.name);
-            let at = known.unwrap_or_else(|| {
+            let existing = self.figures.iter().position(|figure| figure.name == measure.name);
+            let at = existing.unwrap_or_else(|| {
                 self.figures.push(Figure {
                     name: measure.name.to_owned(),
                     unit: measure.unit.to_owned(),
@@ -88,7 +88,7 @@ impl Figure {
         self.ratio_of(self.samples.get(subject)?, subject)
     }
 
-    /// Like `comparison`, for other values measured in the same rounds against the rivals of the subject.
+    /// Like [`Self::ratio`], for other values measured in the same rounds against the rivals of the subject.
     pub(crate) fn ratio_of(&self, ours: &[f64], subject: &str) -> Option<Ratio> {
         let rivals = self.samples.keys().filter(|name| *name != subject);
         let medians = rivals.filter_map(|name| Some((name, self.median(name)?)));
@@ -113,7 +113,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Returns `None` if there are no values or one is not a number.
+    /// Returns `None` if `values` is empty or contains a NaN.
     pub(crate) fn from_values(values: &[f64]) -> Option<Self> {
         let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         sorted.sort_by(f64::total_cmp);
@@ -138,23 +138,23 @@ impl Spread {
     }
 }
 
-/// The side of 1 that all ratios are on.
+/// The side of 1 on which all ratios of a comparison are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sign {
     Above,
     Below,
-    /// The ratios are on both sides.
+    /// Some ratios are above 1 and some below.
     Either,
 }
 
-/// The value below which `percent` hundredths of all values are; `None` without values.
+/// The value below which `hundredths` percent of all values are; `None` without values.
 pub(crate) fn percentile(values: &mut [f64], hundredths: usize) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let at = (values.len() * hundredths).div_ceil(100).saturating_sub(1);
     values.get(at).copied()
 }
 
-/// A count as a dividend: exact up to 2^53, far above any count here.
+/// Converts a count to a dividend. The result is exact up to 2^53, far above any count here.
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
 pub(crate) fn float(count: u64) -> f64 {
     count as f64
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_rival_or_divisor_gives_no_ratio() {
+    fn ratio_requires_a_rival_and_a_divisor() {
         assert_eq!(figure(Better::Higher, &[("k", &[1.0])]).ratio("k"), None);
         assert_eq!(figure(Better::Higher, &[("a", &[1.0])]).ratio("k"), None);
         assert_eq!(figure(Better::Lower, &[("k", &[1.0]), ("a", &[0.0])]).ratio("k"), None);

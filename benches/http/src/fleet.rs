@@ -1,6 +1,7 @@
-//! Many clients at once, on one thread per processor: each sends one request after another on a kept connection.
+//! Many concurrent clients, on one thread per processor. Each sends one request after another on a keep-alive
+//! connection.
 //!
-//! A thread with one connection waits in its socket, a thread with many in epoll.
+//! A thread with one connection waits in its socket, and a thread with many connections in epoll.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -21,7 +22,7 @@ use crate::head::ContentRange;
 use crate::interrupt;
 use crate::random::Random;
 
-/// Reads from one connection before the next one gets its turn.
+/// Number of reads from one connection before the next connection gets its turn.
 const TURNS: usize = 4;
 /// How long clients may run past the end of the measurement to finish pending responses.
 const OVERTIME: Duration = Duration::from_secs(300);
@@ -33,7 +34,7 @@ pub(crate) enum Script {
     Whole,
     /// Ranges of this length at random offsets.
     Random { len: u64, random: Random },
-    /// These ranges in turn, with the number of requests so far.
+    /// These ranges in turn. `asked` is the number of requests so far.
     Replay { reads: Arc<[Bounds]>, asked: usize },
 }
 
@@ -54,7 +55,7 @@ impl Script {
         }
     }
 
-    /// How often all of the ranges were requested.
+    /// How often all ranges were requested.
     fn times(&self) -> usize {
         match self {
             Self::Whole | Self::Random { .. } => 0,
@@ -74,7 +75,6 @@ pub(crate) enum Until {
     Replayed(usize),
 }
 
-/// A connection with its current request.
 #[derive(Debug)]
 pub(crate) struct Client {
     target: Arc<Target>,
@@ -93,7 +93,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Returns an error if the server does not answer.
+    /// Returns an error if the connection fails.
     pub(crate) fn open(target: &Arc<Target>, total: u64, script: Script) -> Result<Self> {
         let mut request = Vec::new();
         begin_get(&mut request, target);
@@ -111,7 +111,7 @@ impl Client {
 
     fn ask(&mut self, now: Instant) -> Result<()> {
         let bounds = self.script.next(self.total)?;
-        let wanted = match bounds {
+        let expected = match bounds {
             None => ExpectedResponse::Whole(self.total),
             Some((first, last)) => ExpectedResponse::Part(ContentRange { first, last, total: self.total }),
         };
@@ -119,12 +119,11 @@ impl Client {
         end_get(&mut self.request, bounds);
         self.asked = now;
         self.connection.send(&self.request)?;
-        self.exchange = Some(Exchange::new(wanted));
+        self.exchange = Some(Exchange::new(expected));
         Ok(())
     }
 }
 
-/// Totals of all clients.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) requests: u64,
@@ -132,7 +131,7 @@ pub(crate) struct Tally {
     pub(crate) bytes: u64,
     /// Time until the end of the last response.
     pub(crate) elapsed: Duration,
-    /// Processor time of the clients.
+    /// CPU time of the clients.
     pub(crate) cpu: Duration,
     /// Time from request to the end of the response, if every client sends one request.
     pub(crate) latencies: Vec<Duration>,
@@ -151,19 +150,18 @@ pub(crate) fn run(clients: Vec<Client>, until: Until) -> Result<Tally> {
             crew.push(client);
         }
     }
-    let begun = Instant::now();
+    let start = Instant::now();
     let tallies = std::thread::scope(|scope| {
         let workers: Vec<_> = crews
             .into_iter()
-            .map(|crew| scope.spawn(move || ClientGroup::new(crew, until, begun).and_then(ClientGroup::work)))
+            .map(|crew| scope.spawn(move || ClientGroup::new(crew, until, start).and_then(ClientGroup::work)))
             .collect();
         let join = |worker: std::thread::ScopedJoinHandle<'_, Result<Tally>>| {
             worker.join().unwrap_or_else(|_| Err(anyhow!("a client panicked")))
         };
-        // Join all threads, even if the first one failed.
         workers.into_iter().map(join).collect::<Vec<_>>()
     });
-    let mut all = Tally { elapsed: begun.elapsed(), ..Tally::default() };
+    let mut all = Tally { elapsed: start.elapsed(), ..Tally::default() };
     for tally in tallies {
         let tally = tally?;
         all.requests += tally.requests;
@@ -174,7 +172,6 @@ pub(crate) fn run(clients: Vec<Client>, until: Until) -> Result<Tally> {
     Ok(all)
 }
 
-/// The clients of one thread.
 struct ClientGroup {
     clients: Vec<Client>,
     /// `None` for a single client, which waits in its socket.
@@ -187,9 +184,9 @@ struct ClientGroup {
 }
 
 impl ClientGroup {
-    fn new(clients: Vec<Client>, until: Until, begun: Instant) -> Result<Self> {
+    fn new(clients: Vec<Client>, until: Until, start: Instant) -> Result<Self> {
         let tally = Tally::default();
-        let mut crew = Self { busy: 0, clients, epoll: None, until, begun, heard: begun, tally };
+        let mut crew = Self { busy: 0, clients, epoll: None, until, begun: start, heard: start, tally };
         if crew.clients.len() > 1 {
             crew.epoll = Some(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         }
@@ -262,26 +259,24 @@ impl ClientGroup {
         Ok(())
     }
 
-    /// Reads available bytes for one client.
     fn turn(&mut self, number: usize, scratch: &mut [u8]) -> Result<()> {
         for _ in 0..TURNS {
             let client = self.clients.get_mut(number).context("no such client")?;
             let Some(exchange) = &mut client.exchange else { return Ok(()) };
-            let taken = client.connection.read_some(exchange, scratch, &mut Sink::Discard)?;
-            if taken != ReadResult::Nothing {
+            let result = client.connection.read_some(exchange, scratch, &mut Sink::Discard)?;
+            if result != ReadResult::Nothing {
                 self.heard = Instant::now();
             }
             if exchange.is_done() {
                 return self.answered(number, self.heard);
             }
-            if taken != ReadResult::Full {
+            if result != ReadResult::Full {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Called at the end of a response.
     fn answered(&mut self, number: usize, now: Instant) -> Result<()> {
         let client = self.clients.get_mut(number).context("no such client")?;
         let Some(exchange) = client.exchange.take() else { return Ok(()) };
@@ -308,7 +303,7 @@ impl ClientGroup {
     }
 }
 
-/// Processor time of this thread.
+/// CPU time of this thread.
 fn thread_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }

@@ -1,20 +1,20 @@
-//! The head of a response (RFC 9112), as far as needed to check the response.
+//! Parses the head of a response (RFC 9112), as far as the checks of the response need it.
 //!
 //! The parser does not trust the server: the head is limited in length, every line must be well-formed, and an
 //! ambiguous body length is an error.
 
 use anyhow::{Context, Result, ensure};
 
-/// The longest accepted head.
+/// Maximum length of a head.
 pub(crate) const MAX_HEAD: usize = 16 << 10;
 
-/// The fields of a head that matter here.
+/// The checked fields of a head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) status: u16,
     pub(crate) content_length: Option<u64>,
     pub(crate) content_range: Option<ContentRange>,
-    /// Whether the body is in chunks instead of having a length.
+    /// Whether the body is in chunks, and so has no length.
     pub(crate) is_chunked: bool,
     /// Whether the server closes the connection after the body.
     pub(crate) closes: bool,
@@ -33,16 +33,16 @@ impl Head {
     ///
     /// # Errors
     ///
-    /// Returns an error if it is not a valid HTTP/1.1 head, is too long, or leaves the body length undefined.
+    /// Returns an error if it is not a valid HTTP/1.1 head, is too long, or does not determine the length of the body.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>> {
-        let seen = bytes.get(..MAX_HEAD).unwrap_or(bytes);
-        let mut ends = seen.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
-        let is_last = |end: &usize| seen.get(..=*end).is_some_and(|head| head.ends_with(b"\r\n\r\n"));
+        let prefix = bytes.get(..MAX_HEAD).unwrap_or(bytes);
+        let mut ends = prefix.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
+        let is_last = |end: &usize| prefix.get(..=*end).is_some_and(|head| head.ends_with(b"\r\n\r\n"));
         let Some(end) = ends.find(is_last) else {
             ensure!(bytes.len() < MAX_HEAD, "the response head is longer than {MAX_HEAD} bytes");
             return Ok(None);
         };
-        let text = seen.get(..end.saturating_sub(1)).unwrap_or_default();
+        let text = prefix.get(..end.saturating_sub(1)).unwrap_or_default();
         let text = std::str::from_utf8(text).context("the response head is not text")?;
         let mut lines = text.split_terminator('\n').map(line);
         let mut head = Self {
@@ -84,7 +84,7 @@ impl Head {
     }
 }
 
-/// A line without its line break; a line break inside the line is an error.
+/// Removes the carriage return at the end of a line. A carriage return or NUL inside the line is an error.
 fn line(text: &str) -> Result<&str> {
     let line = text.strip_suffix('\r').with_context(|| format!("{text:?} does not end with a line break"))?;
     // Checks all bytes, which is faster than stopping at the first invalid one.
@@ -112,7 +112,7 @@ fn content_range(value: &str) -> Result<ContentRange> {
     Ok(range)
 }
 
-/// Accepts only digits: `parse` alone accepts a sign.
+/// Accepts only digits, because `parse` alone accepts a sign.
 fn number(text: &str) -> Result<u64> {
     ensure!(!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()), "{text:?} is not a number");
     text.parse().with_context(|| format!("{text:?} is not a number"))
@@ -132,7 +132,7 @@ mod tests {
         content-range: bytes 5-14/100\r\nConnection: keep-alive, Close\r\n\r\nbody";
 
     #[test]
-    fn head_ends_at_the_empty_line() {
+    fn head_ends_at_the_first_empty_line() {
         let (head, len) = Head::parse(PART).unwrap().unwrap();
         assert_eq!(len, PART.len() - 4);
         assert_eq!(

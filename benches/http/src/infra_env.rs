@@ -9,10 +9,9 @@ use crate::interrupt;
 
 /// Path of the API resource.
 pub(crate) const API: &str = "/api/assisted-install/v2/infra-envs";
-/// How long the server may take for the digest of an image, which it calculates in the background.
+/// Maximum time for the digest of an image, which the server calculates in the background.
 const DIGEST: std::time::Duration = std::time::Duration::from_secs(300);
 
-/// Settings of a new infra-env.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NewInfraEnv<'a> {
     pub(crate) name: &'a str,
@@ -22,7 +21,6 @@ pub(crate) struct NewInfraEnv<'a> {
 }
 
 impl NewInfraEnv<'_> {
-    /// The body of the request that creates it.
     pub(crate) fn body(&self) -> String {
         let pull_secret = serde_json::json!({"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}});
         let mut body = serde_json::json!({
@@ -75,7 +73,7 @@ pub(crate) fn digest(image: &Target) -> Result<String> {
     let sidecar = image.at(&format!("{}.sha256", image.path));
     let mut request = Vec::new();
     write_get(&mut request, &sidecar, None);
-    let begun = std::time::Instant::now();
+    let start = std::time::Instant::now();
     loop {
         interrupt::check()?;
         let answer = Connection::open(&sidecar)
@@ -85,7 +83,7 @@ pub(crate) fn digest(image: &Target) -> Result<String> {
                 let text = String::from_utf8(text).context("the digest")?;
                 return Ok(text.split_whitespace().next().unwrap_or_default().to_owned());
             }
-            Err(error) if begun.elapsed() > DIGEST => return Err(error).context("the digest of the image"),
+            Err(error) if start.elapsed() > DIGEST => return Err(error).context("the digest of the image"),
             Err(_) => std::thread::sleep(std::time::Duration::from_millis(50)),
         }
     }

@@ -1,4 +1,5 @@
-//! Ctrl-C and similar signals: everything that waits checks this flag, so that servers are stopped and folders removed.
+//! Handling of Ctrl-C and similar signals. Everything that waits checks a flag, so that a signal stops the servers and
+//! removes the folders.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -7,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// The most time between a signal and its effect.
+/// Maximum time between a signal and the end of a wait.
 const REACTION: Duration = Duration::from_millis(100);
 
 /// Starts to watch for termination signals.
@@ -48,16 +49,16 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Waits for this time.
+/// Waits for the given time.
 ///
 /// # Errors
 ///
 /// Returns an error if a signal was received.
 pub(crate) fn sleep(time: Duration) -> Result<()> {
-    let begun = Instant::now();
+    let start = Instant::now();
     loop {
         check()?;
-        let left = time.saturating_sub(begun.elapsed());
+        let left = time.saturating_sub(start.elapsed());
         if left.is_zero() {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! Where, when and on which hardware the run was measured.
+//! The hardware, the system and the time of a run.
 
 use std::fmt;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-/// What the figures depend on.
+/// What the measurements depend on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) date: String,
@@ -49,7 +49,7 @@ impl fmt::Display for Machine {
     }
 }
 
-/// Returns the last word of the first line that a program prints about its version.
+/// Returns the last word of the first line of a program's version output.
 ///
 /// # Errors
 ///

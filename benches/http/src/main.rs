@@ -1,11 +1,11 @@
 //! `cargo run --profile dist -p bench-http`: compares Kindling with nginx, or with another file server, over HTTP.
 //!
 //! Servers and clients share the machine and take turns; the result is the ratio of each round. `docs/performance.md`
-//! says what is measured and how to measure another server.
+//! explains what is measured and how to measure another server.
 //!
 //! `bare` starts a minimal server, which takes part as a lower bound for any server.
 //!
-//! `scale` measures only Kindling: how cost grows with the amount of data. `docs/scale.md` says more.
+//! `scale` measures only Kindling: how its cost grows with the amount of data. `docs/scale.md` has the details.
 //!
 //! `agents` measures what 10,000 hosts cost Kindling, and whether they slow its image downloads.
 
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Like `diff`, a difference between two runs has a separate exit code.
+/// As with `diff`, a difference between two runs has its own exit code.
 fn run(options: &Options) -> Result<ExitCode> {
     if let Some(Mode::Bare { file, way }) = &options.mode {
         match bare::serve(file, *way)? {}
@@ -70,9 +70,9 @@ fn run(options: &Options) -> Result<ExitCode> {
         return agents(options);
     }
     if let [first, second] = options.compare.as_slice() {
-        let found = compare::compare(&raw::open(first)?, &raw::open(second)?);
-        show(&found.text());
-        return Ok(if found.differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        let comparison = compare::compare(&raw::open(first)?, &raw::open(second)?);
+        show(&comparison.text());
+        return Ok(if comparison.differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     let report: Report = match &options.from {
         Some(path) => raw::open(path)?,
@@ -103,7 +103,7 @@ fn scale(options: &ScaleOptions) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A whole run that misses a bound fails.
+/// A whole run fails if it misses a bound.
 fn agents(options: &AgentsOptions) -> Result<ExitCode> {
     let report = agents::run(options)?;
     if let Some(path) = &options.json {

@@ -1,4 +1,4 @@
-//! One measurement: one piece of work for one contestant.
+//! One measurement: a piece of work with one contestant.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,15 +18,14 @@ use crate::{infra_env, interrupt, slow};
 
 pub(crate) const GIB: f64 = 1_073_741_824.0;
 pub(crate) const MIB: f64 = 1_048_576.0;
-/// The first bytes of an image: what firmware reads first.
+/// The range that firmware reads first.
 const FIRST_BYTES: Bounds = (0, 2047);
-/// Machines boot once for each such part of the measuring time.
+/// The number of boots of a machine is the measuring time divided by this.
 const BOOTS_TIME: Duration = Duration::from_millis(200);
 
-/// Settings that measurements share.
 pub(crate) struct Conditions<'a> {
     pub(crate) place: &'a RunFiles,
-    /// Length of a measurement of rates.
+    /// Duration of a measurement of rates.
     pub(crate) time: Duration,
     pub(crate) round: u64,
     /// Recorded reads of each machine.
@@ -71,7 +70,7 @@ impl Conditions<'_> {
         }
     }
 
-    /// Each round and each connection has its own ranges, the same for every contestant.
+    /// Each round and each connection has its own ranges, which are the same for every contestant.
     fn seed(&self, number: u64) -> u64 {
         Random::new(self.round << 32 | number).next()
     }
@@ -80,7 +79,7 @@ impl Conditions<'_> {
         Until::Elapsed(self.time)
     }
 
-    /// A single machine replays all boots in turn; of many machines, each replays its own.
+    /// One machine replays all recorded boots in turn; with several machines, each replays its own boot.
     fn boot(&self, number: u64, machines: usize) -> Script {
         let reads = if machines == 1 {
             self.boots.iter().flat_map(|reads| reads.iter().copied()).collect()
@@ -139,7 +138,7 @@ impl Conditions<'_> {
     }
 }
 
-/// Memory at the end of all work.
+/// Measures the memory after all work.
 ///
 /// # Errors
 ///
@@ -155,7 +154,7 @@ pub(crate) fn memory(contestant: &MeasuredServer) -> Result<Vec<Measure>> {
     ])
 }
 
-/// Requests the first bytes of images of new infra-envs, all at once.
+/// Requests the first bytes of images of new infra-envs, all at the same time.
 fn new_images(contestant: &MeasuredServer, images: usize) -> Result<Vec<Measure>> {
     let mut connection = Connection::open(&contestant.target)?;
     let mut clients = Vec::with_capacity(images);
@@ -174,13 +173,13 @@ fn post_to_first_byte(contestant: &MeasuredServer, images: usize) -> Result<Vec<
     let mut connection = Connection::open(&contestant.target)?;
     let mut times = Vec::with_capacity(images);
     for number in 0..images {
-        let begun = Instant::now();
+        let start = Instant::now();
         let path = infra_env::make(&mut connection, &contestant.target, &format!("post-{number}"))?;
         let mut request = Vec::new();
         write_get(&mut request, &contestant.target.at(&path), Some((0, 0)));
         let first = ContentRange { first: 0, last: 0, total: contestant.total };
         connection.ask(&request, ExpectedResponse::Part(first), &mut Sink::Discard)?;
-        times.push(begun.elapsed());
+        times.push(start.elapsed());
     }
     latencies(["POST to first byte, median", "POST to first byte, 99th percentile"], &times)
 }
@@ -195,11 +194,10 @@ fn latencies(names: [&'static str; 2], times: &[Duration]) -> Result<Vec<Measure
     Ok(measures)
 }
 
-/// Units of rates and costs.
 struct Unit {
     rate: &'static str,
     cost: &'static str,
-    /// The number of operations.
+    /// Number of operations.
     amount: f64,
     /// Factor from seconds to the unit of costs.
     scale: f64,

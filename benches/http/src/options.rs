@@ -55,7 +55,7 @@ pub(crate) struct Options {
     #[arg(long, default_value = "rival", requires = "url")]
     pub(crate) name: String,
 
-    /// Process id of that server, for its processor time and memory
+    /// Process id of that server, for its CPU time and memory
     #[arg(long, requires = "url")]
     pub(crate) pid: Option<u32>,
 
@@ -67,7 +67,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
 
-    /// Write all raw figures to this JSON file
+    /// Write all raw measurements to this JSON file
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
@@ -127,7 +127,7 @@ pub(crate) struct ScaleOptions {
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
 
-    /// Write all raw figures to this JSON file
+    /// Write all raw measurements to this JSON file
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 
@@ -159,7 +159,7 @@ pub(crate) struct AgentsOptions {
     #[arg(long, value_name = "PATTERN")]
     pub(crate) only: Option<String>,
 
-    /// Run one short round with few hosts, to check that the bench works and all answers are right
+    /// Run one short round with few hosts, to check that the bench works and all responses are right
     #[arg(long)]
     pub(crate) quick: bool,
 
@@ -171,7 +171,7 @@ pub(crate) struct AgentsOptions {
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
 
-    /// Write all raw figures to this JSON file
+    /// Write all raw measurements to this JSON file
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 }

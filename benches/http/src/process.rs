@@ -1,4 +1,4 @@
-//! A server process that is stopped when the value is dropped.
+//! A server process, which is stopped when its value is dropped.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -13,9 +13,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::interrupt;
 use crate::usage::family;
 
-/// How long a server may take to stop on SIGTERM.
+/// Maximum time until a server stops after SIGTERM.
 const ENDING: Duration = Duration::from_secs(10);
-/// How long a server may take to start: a debug build needs a while to hash its base image.
+/// Maximum time until a server is ready: a debug build needs a while to hash its base image.
 pub(crate) const STARTING: Duration = Duration::from_secs(120);
 
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Process {
         }
     }
 
-    /// Returns the first line of the process's output; a thread reads the rest.
+    /// Returns the first line of the process's output. A thread reads and drops the rest.
     ///
     /// # Errors
     ///
@@ -64,15 +64,14 @@ impl Process {
         let (sender, receiver) = mpsc::channel();
         std::thread::Builder::new().name("output".to_owned()).spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                // Only the first line is used.
                 let _ = sender.send(line);
             }
         })?;
-        let begun = Instant::now();
+        let start = Instant::now();
         loop {
             match receiver.recv_timeout(Duration::from_millis(20)) {
                 Ok(line) => return Ok(line),
-                Err(mpsc::RecvTimeoutError::Timeout) if begun.elapsed() < STARTING => self.check()?,
+                Err(mpsc::RecvTimeoutError::Timeout) if start.elapsed() < STARTING => self.check()?,
                 Err(_) => {
                     self.check()?;
                     bail!("{} does not print its address", self.name)
@@ -85,7 +84,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// Returns an error if it had to be killed.
+    /// Returns an error if the process ignores the signal and must be killed.
     pub(crate) fn stop(mut self) -> Result<()> {
         self.end()
     }
@@ -99,14 +98,14 @@ impl Process {
         if let Some(pid) = term(self.pid()) {
             kill_process(pid, Signal::TERM)?;
         }
-        let begun = Instant::now();
-        while begun.elapsed() < ENDING {
+        let start = Instant::now();
+        while start.elapsed() < ENDING {
             if self.child.try_wait()?.is_some() {
                 return Ok(());
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        // Workers would survive a killed master.
+        // The worker processes would survive a killed master.
         for pid in processes.into_iter().filter_map(term) {
             let _ = kill_process(pid, Signal::KILL);
         }

@@ -1,4 +1,4 @@
-//! Pseudo-random numbers that are the same in every run: each server gets the same ranges.
+//! Pseudo-random numbers, the same in every run, so that each server gets the same ranges.
 
 /// SplitMix64: short, and good enough to spread offsets over a file.
 #[derive(Debug, Clone)]

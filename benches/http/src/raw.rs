@@ -1,4 +1,4 @@
-//! Raw figures as files, for tables and for comparison with later runs.
+//! Files with raw measurements, for tables and for comparison with later runs.
 
 use std::fs;
 use std::path::Path;

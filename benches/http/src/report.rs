@@ -16,10 +16,9 @@ use crate::machine::Machine;
 const BEGIN: &str = "<!-- bench-http: begin -->";
 const END: &str = "<!-- bench-http: end -->";
 
-/// Figures of servers that are not compared with the subject.
+/// Measurements that the tables of minimal servers contain.
 const BOUNDED: [&str; 2] = ["rate", "processor time of the server"];
 
-/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) machine: Machine,
@@ -28,17 +27,17 @@ pub(crate) struct Report {
     pub(crate) seconds: f64,
     /// Length of the image in bytes.
     pub(crate) image_len: u64,
-    /// The contestant whose figures are the dividend of the ratios.
+    /// The contestant whose measurements are the dividend of the ratios.
     pub(crate) subject: String,
     /// All contestants with their versions, in the order of columns.
     pub(crate) contestants: Vec<(String, String)>,
     /// The negotiated TLS version and cipher suite of each contestant.
     pub(crate) suites: Vec<(String, String)>,
     pub(crate) lines: Vec<Line>,
-    /// Figures of the minimal servers in the same rounds.
+    /// Measurements of the minimal servers in the same rounds.
     #[serde(default)]
     pub(crate) bare: Vec<Line>,
-    /// Figures of Kindling without its fast path in the same rounds; empty unless requested.
+    /// Measurements of Kindling without its fast path in the same rounds; empty unless requested.
     #[serde(default)]
     pub(crate) without_fast_path: Vec<Line>,
     /// The configuration of nginx; empty if nginx was not measured.
@@ -61,7 +60,7 @@ impl Report {
         text
     }
 
-    /// The command of the run and the cipher suites, below the conditions.
+    /// The command of the run and the cipher suites, for the text below the conditions.
     fn command(&self) -> String {
         let mut text = format!("\n```sh\n{}\n```\n", self.command);
         for (name, suite) in &self.suites {
@@ -90,7 +89,7 @@ impl Report {
         )
     }
 
-    /// All figures, in the order in which they were first seen.
+    /// The names of all measurements, in the order of their first occurrence.
     fn figure_names(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for figure in self.lines.iter().flat_map(|line| &line.figures) {
@@ -105,7 +104,7 @@ impl Report {
         let rows: Vec<(&Line, &Figure)> =
             self.lines.iter().filter_map(|line| Some((line, line.figure(name)?))).collect();
         let _ = writeln!(text, "\n### {}\n", capitalised(name));
-        let shown: Vec<&String> = self
+        let columns: Vec<&String> = self
             .contestants
             .iter()
             .map(|(contestant, _)| contestant)
@@ -113,14 +112,14 @@ impl Report {
             .collect();
         let has_ratios = rows.iter().any(|(_, figure)| figure.ratio(&self.subject).is_some());
         let mut heads = vec!["work".to_owned()];
-        heads.extend(shown.iter().map(|name| (*name).clone()));
+        heads.extend(columns.iter().map(|name| (*name).clone()));
         if has_ratios {
             heads.push("ratio (lowest to highest)".to_owned());
         }
         let _ = writeln!(text, "| {} |\n|{}", heads.join(" | "), "---|".repeat(heads.len()));
         for (line, figure) in rows {
             let mut cells = vec![line.title.clone()];
-            cells.extend(shown.iter().map(|name| cell(figure, name)));
+            cells.extend(columns.iter().map(|name| cell(figure, name)));
             if has_ratios {
                 cells.push(self.ratio_cell(figure));
             }
@@ -135,7 +134,7 @@ impl Report {
         if self.contestants.len() > 2 { format!("{text} to {}", ratio.rival) } else { text }
     }
 
-    /// The minimal servers, which show the limit of each way to send bytes.
+    /// Writes the section about the minimal servers, which show the limit of each method to send bytes.
     fn write_minimal_servers(&self, text: &mut String) {
         if self.bare.is_empty() {
             return;
@@ -161,7 +160,7 @@ impl Report {
         self.write_uncompared_servers(text, &self.without_fast_path, &[WITHOUT_FAST_PATH]);
     }
 
-    /// A table of the subject and the servers that are not compared with it.
+    /// Writes a table of the subject and of the servers that are not compared with it.
     fn write_uncompared_servers(&self, text: &mut String, lines: &[Line], others: &[&str]) {
         let mut names = vec![self.subject.as_str()];
         names.extend(others);
@@ -232,7 +231,7 @@ fn cell(figure: &Figure, contestant: &str) -> String {
         .map_or_else(|| "-".to_owned(), |median| format!("{} {}", number(median), figure.unit))
 }
 
-/// Three significant digits, or all digits before the decimal point.
+/// Formats a number with three significant digits, or with all digits before the decimal point.
 pub(crate) fn number(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 100.0 => 0,
@@ -254,7 +253,6 @@ pub(crate) mod tests {
     use crate::figures::{Better, Measure};
     use crate::raw;
 
-    /// An invented run.
     pub(crate) fn example() -> Report {
         let rate = |value| Measure { name: "rate", unit: "GiB/s", better: Better::Higher, value };
         let cost = |value| Measure {

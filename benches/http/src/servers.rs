@@ -1,4 +1,4 @@
-//! The servers that are compared: Kindling, nginx in its [settings](NginxSetting), or any other server by its URL.
+//! The compared servers: Kindling, nginx in its [settings](NginxSetting), or any other server by its URL.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ use crate::usage::Memory;
 
 /// Template of the nginx configuration.
 pub(crate) const NGINX: &str = include_str!("../nginx.conf.in");
-/// The file that nginx serves, in its folder.
+/// The file that nginx serves, relative to its folder.
 pub(crate) const IMAGE: &str = "files/image.iso";
-/// Interval of checks whether a server answers.
+/// Interval of checks for the first response of a server.
 const PAUSE: Duration = Duration::from_millis(1);
-/// How long a server without data to hash may take to start.
+/// The check of a server that starts without base images to hash.
 const READY: ReadinessCheck = ReadinessCheck { path: "/ready", patience: STARTING };
-/// Another process may take a free port before nginx listens on it.
+/// Number of attempts to start nginx: another process may take a free port before nginx listens on it.
 const ATTEMPTS: usize = 5;
 
 /// Plain HTTP or TLS.
@@ -72,31 +72,31 @@ impl RunFiles {
     }
 }
 
-/// How a server is restarted.
+/// The program, and how it is restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServerKind {
     Kindling,
-    /// Kindling with `--fast-path off`: shown, but not compared.
+    /// Kindling with `--fast-path off`. Shown, but not compared.
     WithoutFastPath,
     Nginx(NginxSetting),
-    /// Shown, but not compared.
+    /// A minimal server. Shown, but not compared.
     Bare,
-    /// The bench cannot restart it.
+    /// A server that the bench cannot restart.
     Other,
 }
 
 impl ServerKind {
-    /// Whether its figures are in separate tables and not compared with the subject.
+    /// Whether the measurements are in separate tables and are not compared with the subject.
     pub(crate) fn is_apart(self) -> bool {
         matches!(self, Self::WithoutFastPath | Self::Bare)
     }
 }
 
-/// How nginx hands files to the kernel.
+/// How nginx passes files to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NginxSetting {
     Sendfile,
-    /// Like `Sendfile`, in full packets (`tcp_nopush`), which can delay kept connections.
+    /// Like `Sendfile`, in full packets (`tcp_nopush`), which can delay keep-alive connections.
     Nopush,
     Buffers,
 }
@@ -104,7 +104,6 @@ pub(crate) enum NginxSetting {
 impl NginxSetting {
     pub(crate) const ALL: [Self; 3] = [Self::Sendfile, Self::Nopush, Self::Buffers];
 
-    /// The name of an nginx with this setting.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Sendfile => "nginx sendfile",
@@ -113,7 +112,7 @@ impl NginxSetting {
         }
     }
 
-    /// The values of `sendfile` and `tcp_nopush` in its configuration.
+    /// The values of `sendfile` and `tcp_nopush` in the configuration of nginx.
     fn switches(self) -> [&'static str; 2] {
         match self {
             Self::Sendfile => ["on", "off"],
@@ -123,22 +122,21 @@ impl NginxSetting {
     }
 }
 
-/// Whether Kindling answers cached ranges without its HTTP library.
+/// Whether Kindling responds to requests for cached ranges without its HTTP library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FastPath {
     On,
     Off,
 }
 
-/// A server that takes part.
 #[derive(Debug)]
 pub(crate) struct MeasuredServer {
     pub(crate) name: String,
     pub(crate) kind: ServerKind,
     pub(crate) target: Target,
-    /// The length of its file.
+    /// Length of the measured file.
     pub(crate) total: u64,
-    /// The process whose processor time and memory are measured.
+    /// The process whose CPU time and memory are measured.
     pub(crate) pid: Option<u32>,
     /// Private memory after one download, in bytes.
     pub(crate) memory_before: u64,
@@ -147,7 +145,7 @@ pub(crate) struct MeasuredServer {
 }
 
 impl MeasuredServer {
-    /// Records its memory before the first measurement.
+    /// Records the memory before the first measurement.
     ///
     /// # Errors
     ///
@@ -160,7 +158,6 @@ impl MeasuredServer {
     }
 }
 
-/// A server that has just started.
 #[derive(Debug)]
 pub(crate) struct StartedServer {
     pub(crate) process: Process,
@@ -215,12 +212,12 @@ pub(crate) fn start_kindling(
     launch(place, &mut command, transport, READY)
 }
 
-/// When a server counts as started.
+/// The condition under which a server counts as started.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadinessCheck {
-    /// The path that must answer with 200.
+    /// The path whose response must have status 200.
     pub(crate) path: &'static str,
-    /// How long that may take.
+    /// Maximum time until that response.
     pub(crate) patience: Duration,
 }
 
@@ -235,12 +232,12 @@ pub(crate) fn launch(
     transport: Transport,
     awaited: ReadinessCheck,
 ) -> Result<StartedServer> {
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut process = Process::start("kindling", command.stdout(Stdio::piped()), &place.log())?;
     let target = place.target(port(&mut process, &place.log())?, awaited.path, transport)?;
-    await_response(&mut process, &target, (begun, awaited.patience))
+    await_response(&mut process, &target, (start, awaited.patience))
         .with_context(|| last_output(&place.log()))?;
-    Ok(StartedServer { process, target, ready: begun.elapsed() })
+    Ok(StartedServer { process, target, ready: start.elapsed() })
 }
 
 /// Starts nginx with one of its settings.
@@ -266,13 +263,13 @@ pub(crate) fn start_nginx(
             .replace("@LISTEN@", &format!("127.0.0.1:{port}{tls}"));
         let path = place.folder.join(format!("nginx-{port}.conf"));
         std::fs::write(&path, config)?;
-        let begun = Instant::now();
+        let start = Instant::now();
         let mut command = Command::new(&place.nginx);
         command.arg("-p").arg(&place.folder).arg("-c").arg(&path).stdout(Stdio::null());
         let mut process = Process::start("nginx", &mut command, &place.log())?;
         let target = place.target(port, "/ready", transport)?;
-        match await_response(&mut process, &target, (begun, STARTING)) {
-            Ok(()) => return Ok(StartedServer { process, target, ready: begun.elapsed() }),
+        match await_response(&mut process, &target, (start, STARTING)) {
+            Ok(()) => return Ok(StartedServer { process, target, ready: start.elapsed() }),
             Err(error) if attempts.next().is_none() => {
                 return Err(error).with_context(|| last_output(&place.log()));
             }
@@ -287,27 +284,27 @@ pub(crate) fn start_nginx(
 ///
 /// Returns an error if it does not print its address.
 pub(crate) fn start_bare(place: &RunFiles, way: SendMethod) -> Result<StartedServer> {
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut command = Command::new(std::env::current_exe()?);
     let name = way.to_possible_value().context("every send method has a name")?;
     command.arg("bare").arg(place.image()).arg(name.get_name()).stdout(Stdio::piped());
     let mut process = Process::start(way.name(), &mut command, &place.log())?;
     let target = place.target(port(&mut process, &place.log())?, "/", Transport::Plain)?;
-    Ok(StartedServer { process, target, ready: begun.elapsed() })
+    Ok(StartedServer { process, target, ready: start.elapsed() })
 }
 
-/// The address in the first line of the server's output.
+/// Returns the port in the first line of the server's output.
 fn port(process: &mut Process, log: &Path) -> Result<u16> {
     let line = process.first_line().with_context(|| last_output(log))?;
     let port = line.rsplit(':').next().and_then(|port| port.trim().parse().ok());
     port.with_context(|| format!("a server printed {line:?} instead of its address"))
 }
 
-/// Connects to a server that another program has started.
+/// Adds a server that another program has started.
 ///
 /// # Errors
 ///
-/// Returns an error if the URL is invalid or the server does not answer with a range.
+/// Returns an error if the URL is invalid or the server does not send a range.
 pub(crate) fn at_url(name: &str, url: &Target, pid: Option<u32>) -> Result<MeasuredServer> {
     let total = length(url)?;
     Ok(MeasuredServer {
@@ -357,7 +354,7 @@ pub(crate) fn parse_url(url: &str, ca: Option<&Path>) -> Result<(Target, Transpo
 ///
 /// # Errors
 ///
-/// Returns an error if the server sends no such response.
+/// Returns an error if the server sends no valid response.
 pub(crate) fn length(target: &Target) -> Result<u64> {
     let mut connection = Connection::open(target)?;
     let mut request = Vec::new();
@@ -373,13 +370,13 @@ pub(crate) fn length(target: &Target) -> Result<u64> {
 fn await_response(
     process: &mut Process,
     target: &Target,
-    (begun, patience): (Instant, Duration),
+    (start, patience): (Instant, Duration),
 ) -> Result<()> {
     let mut request = Vec::new();
     write_get(&mut request, target, None);
     loop {
         process.check()?;
-        let waited = begun.elapsed();
+        let waited = start.elapsed();
         // Connecting to the port is cheap, and a refused connection logs nothing.
         if TcpStream::connect(target.address).is_ok() {
             let answer = Connection::open(target)
@@ -396,7 +393,6 @@ fn await_response(
     }
 }
 
-/// The last output of the servers.
 fn last_output(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     let lines: Vec<&str> = text.lines().rev().take(5).collect();

@@ -1,4 +1,4 @@
-//! Slow readers of one image each: how much memory does a server use for them?
+//! Slow readers of one image each, which show how much memory a server uses for them.
 
 use std::time::{Duration, Instant};
 
@@ -9,14 +9,14 @@ use crate::exchange::{Exchange, ExpectedResponse};
 use crate::interrupt;
 use crate::usage::Memory;
 
-/// A small receive buffer: bytes that the server sends ahead stay in its own memory.
+/// A small receive buffer, so that bytes sent ahead stay in the server's memory.
 const RECEIVE_BUFFER: usize = 16 << 10;
-/// Bytes per read: one TLS record.
+/// Number of bytes per read: one TLS record.
 const READ_LEN: usize = 16 << 10;
 /// Pause between two reads of a client.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Lets `readers` clients read slowly for a while, and returns the highest private memory of the server in bytes.
+/// Runs slow readers for a while, and returns the maximum private memory of the server in bytes.
 ///
 /// # Errors
 ///
@@ -28,12 +28,12 @@ pub(crate) fn read(target: &Target, total: u64, pid: u32, plan: SlowReadersPlan)
         interrupt::check()?;
         readers.push(Reader::open(target, total)?);
     }
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut scratch = vec![0; READ_LEN];
-    while begun.elapsed() < plan.time || readers.iter().any(|reader| !reader.has_read) {
+    while start.elapsed() < plan.time || readers.iter().any(|reader| !reader.has_read) {
         interrupt::check()?;
         ensure!(
-            begun.elapsed() < plan.time + RESPONSE_TIMEOUT,
+            start.elapsed() < plan.time + RESPONSE_TIMEOUT,
             "slow readers get no bytes for {RESPONSE_TIMEOUT:?}"
         );
         let round = Instant::now();
@@ -46,7 +46,7 @@ pub(crate) fn read(target: &Target, total: u64, pid: u32, plan: SlowReadersPlan)
     Ok(most)
 }
 
-/// Number of readers and the time they read.
+/// Number of readers, and how long they read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SlowReadersPlan {
     pub(crate) readers: usize,
@@ -71,8 +71,8 @@ impl Reader {
 
     fn read_some_of_response(&mut self, scratch: &mut [u8]) -> Result<()> {
         if !self.exchange.is_done() {
-            let taken = self.connection.read_some(&mut self.exchange, scratch, &mut Sink::Discard)?;
-            self.has_read |= taken != ReadResult::Nothing && self.exchange.left().is_some();
+            let result = self.connection.read_some(&mut self.exchange, scratch, &mut Sink::Discard)?;
+            self.has_read |= result != ReadResult::Nothing && self.exchange.left().is_some();
         }
         Ok(())
     }

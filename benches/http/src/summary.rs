@@ -1,18 +1,18 @@
-//! The short form of a run for `docs/performance.md`: one table of ratios, and a list of the other figures.
+//! The short form of a run for `docs/performance.md`: one table of ratios, and a list of the other measurements.
 
 use std::fmt::Write as _;
 
 use crate::figures::{Figure, Line};
 use crate::report::{Report, number};
 
-/// The figures that have columns in the table.
+/// The measurements with columns in the table.
 const COLUMNS: [&str; 2] = ["rate", "processor time of the server"];
-/// Columns of a line of the page.
+/// Maximum width of a line of the page.
 const WIDTH: usize = 120;
 
 impl Report {
-    /// Returns the conditions of the run, a row for each line that has a rate, and a list of what the other lines
-    /// measured.
+    /// Returns the conditions of the run, a row for each line with a rate, and a list of the measurements of the other
+    /// lines.
     pub(crate) fn summary(&self) -> String {
         let (rates, others): (Vec<&Line>, Vec<&Line>) =
             self.lines.iter().partition(|line| line.figure(COLUMNS[0]).is_some());
@@ -41,13 +41,12 @@ impl Report {
         format!("{} {}{ratio}", figure.name, self.value(figure))
     }
 
-    /// Returns the subject's median with its unit.
     fn value(&self, figure: &Figure) -> String {
         let median = figure.median(&self.subject);
         median.map_or_else(|| "-".to_owned(), |median| format!("{} {}", number(median), figure.unit))
     }
 
-    /// Returns the ratio to the better rival: the median of all rounds, with the lowest and the highest.
+    /// Returns the median, lowest and highest ratio to the better rival, over all rounds.
     fn spread(&self, figure: &Figure) -> Option<String> {
         let spread = figure.ratio(&self.subject)?.spread;
         Some(format!("{:.2} ({:.2} to {:.2})", spread.median, spread.low, spread.high))

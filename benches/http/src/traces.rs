@@ -1,8 +1,8 @@
 //! Recorded reads of booting machines (`benches/traces`), mapped to an image of another size.
 //!
-//! A recorded image is small. A read that does not continue the last one is moved in proportion to the sizes, because
-//! files of a larger image are farther apart. A read that continues or overlaps the last one keeps its distance,
-//! because firmware and loaders read large files in the same steps as small ones.
+//! A recorded image is small. A read that does not continue the previous read is moved in proportion to the sizes,
+//! because files of a larger image are farther apart. A read that continues or overlaps the previous read keeps its
+//! distance, because firmware and loaders read large files in the same steps as small files.
 
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::client::Bounds;
 
-/// Reads closer than this belong to the same file.
+/// Maximum distance between two reads of the same file.
 const NEAR: u64 = 1 << 20;
-/// CD blocks, where files start.
+/// Length of a CD block. Files start at block boundaries.
 const BLOCK: u64 = 2048;
-/// The longest accepted trace.
+/// Maximum number of reads in a trace.
 const MAX_READS: usize = 100_000;
 
 /// One response of a server to a machine.
@@ -58,14 +58,14 @@ fn read(line: &str) -> Result<Read> {
     Ok(read)
 }
 
-/// Maps the reads of a trace to a file of `total` bytes. Every recorded file is mapped to this one, scaled by its own
-/// size, as far as it was read.
+/// Maps the reads of a trace to a file of `total` bytes. Every recorded file is mapped to this one file, scaled by the
+/// length of the recorded part.
 pub(crate) fn mapped_to(reads: &[Read], total: u64) -> Vec<Bounds> {
     let size = |file: &str| {
         reads.iter().filter(|read| read.file == file).map(|read| read.offset + read.len).max().unwrap_or(1)
     };
     let mut bounds = Vec::with_capacity(reads.len());
-    // The last read as recorded, and its mapped position.
+    // The previous read as recorded, and its mapped position.
     let mut last: Option<(&Read, u64)> = None;
     for read in reads {
         let moved = match last {

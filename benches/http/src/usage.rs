@@ -1,4 +1,4 @@
-//! Processor time and memory of processes, from `/proc`.
+//! CPU time and memory of processes, from `/proc`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// Processor time of a group of processes so far.
+/// CPU time of a group of processes so far.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct CpuTime {
     /// Nanoseconds of each living thread, by process and thread.
@@ -17,7 +17,7 @@ pub(crate) struct CpuTime {
 }
 
 impl CpuTime {
-    /// Reads the processor time of a process and its children.
+    /// Reads the CPU time of a process and its children.
     ///
     /// # Errors
     ///
@@ -25,7 +25,7 @@ impl CpuTime {
     pub(crate) fn read(pid: u32) -> Result<Self> {
         let mut time = Self::default();
         for pid in family(pid)? {
-            time.add(pid).with_context(|| format!("reading the processor time of process {pid}"))?;
+            time.add(pid).with_context(|| format!("reading the CPU time of process {pid}"))?;
         }
         Ok(time)
     }
@@ -43,7 +43,7 @@ impl CpuTime {
         Ok(())
     }
 
-    /// Time used since an earlier reading: exact to the nanosecond if all threads still live, otherwise in clock ticks.
+    /// CPU time since an earlier reading: exact to the nanosecond if all threads still live, otherwise in clock ticks.
     pub(crate) fn since(&self, earlier: &Self) -> Duration {
         let thread = |(key, time): (&(u32, u32), &u64)| {
             time.saturating_sub(earlier.threads.get(key).copied().unwrap_or_default())
@@ -83,9 +83,9 @@ pub(crate) fn family(pid: u32) -> Result<Vec<u32>> {
 /// Memory of processes in bytes. Pages that several processes share count once.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Memory {
-    /// Private pages, which would be freed with the processes.
+    /// Private pages, which the end of the processes would free.
     pub(crate) private: u64,
-    /// Mapped file pages: they belong to the page cache, which the kernel can reclaim.
+    /// Mapped file pages, which are part of the page cache. The kernel can reclaim them.
     pub(crate) mapped: u64,
 }
 
@@ -117,8 +117,8 @@ impl Memory {
     }
 }
 
-/// Reads the bytes of all pages that only this process has mapped (`Private_*` in `smaps_rollup`): its own data, and
-/// pages of files, such as those of its program, that no other process has mapped.
+/// Reads the total length of all pages that only this process has mapped (`Private_*` in `smaps_rollup`): its own data,
+/// and pages of files, such as its program, that no other process has mapped.
 ///
 /// # Errors
 ///
@@ -194,8 +194,8 @@ mod tests {
     fn usage_of_this_process_is_positive() {
         let pid = std::process::id();
         let before = CpuTime::read(pid).unwrap();
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_millis(60) {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(60) {
             std::hint::spin_loop();
         }
         assert!(CpuTime::read(pid).unwrap().since(&before) > Duration::from_millis(1));

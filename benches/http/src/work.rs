@@ -1,29 +1,39 @@
-//! The work that servers are measured with.
+//! The work for which servers are measured.
 
 use std::fmt;
 
 use crate::servers::Transport;
 
-/// A piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
     /// From the start of the server to its first response.
     Start,
-    /// Whole images for this many clients at once.
-    Stream { clients: usize },
+    /// Whole images for this many concurrent clients.
+    Stream {
+        clients: usize,
+    },
     /// Random ranges of this length.
-    Ranges { len: u64, connections: usize },
-    /// Recorded reads of booting machines, one after another or this many at once.
-    Replay { machines: usize },
-    /// Slow readers.
-    SlowReaders { readers: usize },
+    Ranges {
+        len: u64,
+        connections: usize,
+    },
+    /// Recorded reads of booting machines: this many concurrently, or all in turn if there is one.
+    Replay {
+        machines: usize,
+    },
+    SlowReaders {
+        readers: usize,
+    },
     /// The first bytes of images that were never requested before.
-    NewImages { images: usize },
+    NewImages {
+        images: usize,
+    },
     /// From the creation of an infra-env to the first byte of its image.
-    PostToFirstByte { images: usize },
+    PostToFirstByte {
+        images: usize,
+    },
 }
 
-/// A piece of work over one transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Work {
     pub(crate) transport: Transport,
@@ -31,18 +41,18 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Whether only Kindling can do it: others have no infra-envs.
+    /// Whether only Kindling can do this work, because others have no infra-envs.
     pub(crate) fn is_own(self) -> bool {
         matches!(self.task, Task::NewImages { .. } | Task::PostToFirstByte { .. })
     }
 
-    /// Whether a minimal server, which only has the bytes, can do it.
+    /// Whether a minimal server, which has only the bytes of a file, can do this work.
     pub(crate) fn is_bare(self) -> bool {
         let is_reading = matches!(self.task, Task::Stream { .. } | Task::Ranges { .. } | Task::Replay { .. });
         is_reading && self.transport == Transport::Plain
     }
 
-    /// Whether all of its requests are for one range.
+    /// Whether every request is for one range.
     pub(crate) fn is_of_ranges(self) -> bool {
         matches!(self.task, Task::Ranges { .. } | Task::Replay { .. })
     }
@@ -56,7 +66,6 @@ impl Work {
         format!("{transport}-{}", Key(self.task))
     }
 
-    /// The title in tables.
     pub(crate) fn title(self) -> String {
         format!("{}, {}", self.task, self.transport.title())
     }
@@ -97,7 +106,6 @@ impl fmt::Display for Task {
     }
 }
 
-/// The amount of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Size {
     Full,

@@ -6,24 +6,22 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// The SQLite file in a data directory.
 const FILE: &str = "kindling.db";
 
-/// Where databases are created.
 #[derive(Debug, Clone)]
 pub(crate) enum DatabaseServer {
     Sqlite,
-    /// The URL of any database of the server.
+    /// The URL of any database of the PostgreSQL server. The bench creates its databases beside that one.
     Postgres(String),
 }
 
 impl DatabaseServer {
     /// # Errors
     ///
-    /// Returns an error if the URL is not that of a PostgreSQL database.
+    /// Returns an error if the URL does not name a PostgreSQL database.
     pub(crate) fn from_url(url: Option<&str>) -> Result<Self> {
         let Some(url) = url else { return Ok(Self::Sqlite) };
-        // A URL may contain a password, so it is not shown.
+        // A URL may contain a password, so the error does not contain it.
         let is_postgres = url.starts_with("postgres://") || url.starts_with("postgresql://");
         ensure!(is_postgres, "the URL of the database does not start with postgres://");
         Ok(Self::Postgres(url.to_owned()))
@@ -45,7 +43,7 @@ impl DatabaseServer {
         self.create_from(data, None)
     }
 
-    /// Creates a copy of a database that no server uses.
+    /// Copies a database, which no server may have open.
     ///
     /// # Errors
     ///
@@ -103,7 +101,6 @@ impl Drop for ServerData {
     }
 }
 
-/// A database of a PostgreSQL server.
 #[derive(Debug)]
 struct BenchDatabase {
     server: String,
@@ -130,7 +127,7 @@ impl Drop for BenchDatabase {
     }
 }
 
-/// Runs one statement. The names in it are ours.
+/// Runs one statement. It needs no quoting, because it contains only names that the bench generates.
 fn psql(server: &str, statement: &str) -> Result<()> {
     let mut command = Command::new("psql");
     command.args(["--no-psqlrc", "--quiet", "--no-password", "--set", "ON_ERROR_STOP=1"]);

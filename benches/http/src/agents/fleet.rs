@@ -1,7 +1,7 @@
-//! Invented hosts, and what their agents say: registration, check-ins, replies to steps.
+//! Simulated hosts and the requests of their agents: registration, check-ins, replies to steps.
 //!
-//! An agent replies to every step that it gets. A real one omits a reply that it has sent within the last hour, so
-//! these agents cost the server more.
+//! An agent replies to every step that it receives. A real agent omits a reply that it has sent within the last hour,
+//! so these agents cost the server more.
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
@@ -13,14 +13,13 @@ use crate::exchange::ExpectedResponse;
 use crate::infra_env::API;
 use crate::random::Random;
 
-/// A host of an infra-env.
 #[derive(Debug, Clone)]
 pub(crate) struct SimulatedHost {
-    /// The path of the host.
+    /// API path of the host.
     path: String,
     id: String,
     infra_env: String,
-    /// Decides about the report.
+    /// The report's hardware addresses and serial numbers are derived from this number.
     number: u32,
 }
 
@@ -35,7 +34,6 @@ impl SimulatedHost {
     }
 }
 
-/// A UUID for a number.
 fn uuid(number: u64) -> String {
     let mut random = Random::new(number);
     let (high, low) = (random.next(), random.next());
@@ -44,16 +42,15 @@ fn uuid(number: u64) -> String {
     format!("{first:08x}-{second:04x}-4{third:03x}-{fourth:04x}-{fifth:012x}")
 }
 
-/// Hosts with reports of one length. Several servers may know them.
+/// Hosts with reports of one length. Several servers may have these hosts in their inventories.
 #[derive(Debug, Clone)]
 pub(crate) struct AgentFleet {
     pub(crate) hosts: Vec<SimulatedHost>,
     report: ReportTemplate,
-    /// The container image that agents of this service have.
+    /// Container image of the agents of this service.
     version: String,
 }
 
-/// What a server wants an agent to do.
 #[derive(Debug, Deserialize)]
 struct HandedOutSteps {
     post_step_action: String,
@@ -66,17 +63,16 @@ struct HandedOutStep {
     step_id: String,
 }
 
-/// What came of a check-in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CheckInResult {
-    /// Replies that were sent.
+    /// Number of replies sent.
     pub(crate) replies: u64,
-    /// The type of a step to which these agents have no reply.
+    /// Type of a step to which these agents have no reply.
     pub(crate) unanswered: Option<String>,
 }
 
 impl AgentFleet {
-    /// Hosts that are not registered yet.
+    /// Prepares hosts without registering them.
     ///
     /// # Errors
     ///
@@ -101,8 +97,6 @@ impl AgentFleet {
         Ok(())
     }
 
-    /// Registers a host.
-    ///
     /// # Errors
     ///
     /// Returns an error if the server refuses.
@@ -119,7 +113,7 @@ impl AgentFleet {
         connection.fetch(&request, ExpectedResponse::Status(201)).context("registering a host")
     }
 
-    /// Asks for the steps of a host and replies to each.
+    /// Requests the steps of a host and replies to each.
     ///
     /// # Errors
     ///
@@ -148,7 +142,7 @@ impl AgentFleet {
         Ok(done)
     }
 
-    /// Asks for the steps of a host, and replies to none. Returns their number.
+    /// Requests the steps of a host without replying, and returns the number of steps.
     ///
     /// # Errors
     ///
@@ -209,13 +203,12 @@ impl AgentFleet {
         Ok(())
     }
 
-    /// The header that agents add to their requests.
     fn header(&self) -> String {
         format!("discovery_agent_version: {}\r\n", self.version)
     }
 }
 
-/// The usual output of a step, the same at each check-in; `None` if it depends on other hosts.
+/// The usual output of a step, which is the same at each check-in; `None` if it depends on other hosts.
 fn output(step_type: &str) -> Option<String> {
     let output = match step_type {
         "ntp-synchronizer" => json!({"ntp_sources": [
@@ -250,7 +243,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn only_known_steps_have_an_output() {
+    fn simulated_agents_reply_only_to_implemented_steps() {
         assert!(output("ntp-synchronizer").unwrap().contains("synced"));
         assert_eq!(output("connectivity-check"), None);
     }

@@ -1,12 +1,11 @@
-//! Inventory reports of invented hosts, as ready replies to the step `inventory`.
+//! Inventory reports of simulated hosts, as ready replies to the step `inventory`.
 //!
-//! A report is made once for each length. A host's own numbers and addresses are then written over it, so that the
-//! client spends its time neither on JSON nor on memory for the reports of 10,000 hosts.
+//! The bench generates one report for each length and then fills in the numbers and addresses of each host. This way,
+//! the client spends no time on JSON and no memory on the reports of 10,000 hosts.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-/// The length of an inventory report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReportSize {
     /// 2 KiB: a virtual machine.
@@ -24,7 +23,7 @@ impl ReportSize {
     }
 }
 
-/// The highest number of a host: it has six digits.
+/// Highest number of a host: it has six digits.
 pub(crate) const MAX_NUMBER: u32 = 999_999;
 /// Replaced by the number of the host.
 const NUMBER: &str = "@@@@@@";
@@ -36,10 +35,10 @@ const ADDRESS: &str = "1%%.1%%.1%%";
 const MEMORY: u64 = 333_333_333_333;
 /// The usable memory in version 0 of a report.
 const MIN_MEMORY: u64 = 300_000_000_000;
-/// Versions of a report whose memory has as many digits.
+/// Number of versions of a report. The memory sizes of all versions have the same number of digits.
 const MAX_VERSION: u64 = 100_000_000_000;
 
-/// The value that replaces a mark.
+/// The kind of value that replaces a placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {
     Number,
@@ -85,7 +84,7 @@ impl ReportTemplate {
         let mac = format!("{high:02}:{middle:02}:{low:02}");
         let address = format!("1{high:02}.1{middle:02}.1{low:02}");
         let memory = (MIN_MEMORY + version).to_string();
-        let mut written = 0;
+        let mut copied = 0;
         for (at, mark) in &self.marks {
             let word = match mark {
                 Mark::Number => &number,
@@ -93,16 +92,16 @@ impl ReportTemplate {
                 Mark::Address => &address,
                 Mark::Memory => &memory,
             };
-            body.push_str(self.text.get(written..*at).context("marks overlap")?);
+            body.push_str(self.text.get(copied..*at).context("marks overlap")?);
             body.push_str(word);
-            written = at + word.len();
+            copied = at + word.len();
         }
-        body.push_str(self.text.get(written..).context("a mark at the end")?);
+        body.push_str(self.text.get(copied..).context("a mark at the end")?);
         Ok(())
     }
 }
 
-/// Returns a report of exactly `size` bytes, with marks where the values of a host go.
+/// Returns a report of exactly `size` bytes, with placeholders for the values of a host.
 fn report(size: ReportSize) -> Result<String> {
     let text = |disks, padding| machine(size, disks, padding).to_string();
     let mut disks = 1;
@@ -169,7 +168,6 @@ fn card(card: usize) -> Value {
 mod tests {
     use super::*;
 
-    /// The report of a host.
     fn written(size: ReportSize, number: u32, version: u64) -> (String, Value) {
         let mut body = String::new();
         ReportTemplate::new(size).unwrap().write(&mut body, number, version).unwrap();
@@ -190,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn report_names_its_host() {
+    fn report_contains_the_number_of_its_host() {
         let (_, machine) = written(ReportSize::Small, 1_234, 5);
         assert_eq!(machine["hostname"], "node-001234");
         assert_eq!(machine["interfaces"][0]["mac_address"], "52:54:00:00:12:34");

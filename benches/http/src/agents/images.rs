@@ -1,4 +1,4 @@
-//! Images that a server sends while agents check in.
+//! Downloads of image ranges from a server while agents check in.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use crate::servers::length;
 use crate::usage::CpuTime;
 use crate::{base, infra_env, interrupt};
 
-/// The length of the ranges.
+/// Length of a range in bytes.
 const RANGE: u64 = 16 << 10;
 
-/// The images of several infra-envs, with their lengths.
+/// The images of several infra-envs, with their lengths in bytes.
 #[derive(Debug)]
 pub(crate) struct ServerImages(Vec<(Arc<Target>, u64)>);
 
 impl ServerImages {
-    /// Reads all images once, so that later only ranges of them are measured.
+    /// Reads all images once, so that the measurements do not include the first read.
     ///
     /// # Errors
     ///
@@ -34,7 +34,7 @@ impl ServerImages {
             let target = server.target().at(&format!("/i/{id}/full.iso"));
             images.push((Arc::new(target.clone()), length(&target)?));
         }
-        // All images share the pages of the base image.
+        // All images contain the same base image, whose pages are in the page cache after the first download.
         if let Some((target, total)) = images.first() {
             let (found, told) = (base::download(target, *total, None)?, infra_env::digest(target)?);
             ensure!(found == told, "kindling reports SHA-256 {told}, but sends bytes with {found}");
@@ -42,7 +42,7 @@ impl ServerImages {
         Ok(Self(images))
     }
 
-    /// Measures random ranges of all images over this many connections.
+    /// Measures random ranges of all images over the given number of connections.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Long lists of the API: their cost, the time of their first byte, and the number of their items.
+//! Long lists of the API: the time of their first byte, their number of items, and what they cost the server.
 
 use std::time::{Duration, Instant};
 
@@ -9,20 +9,19 @@ use crate::client::{Sink, write_get};
 use crate::exchange::ExpectedResponse;
 use crate::usage::CpuTime;
 
-/// A list that was read to its end.
 #[derive(Debug)]
 pub(crate) struct MeasuredList {
     /// Time from the request to the first byte of the body.
     pub(crate) first_byte: Duration,
-    /// Processor time of the server for the whole list.
+    /// CPU time of the server for the whole list.
     pub(crate) cpu: Duration,
-    /// Items of the array.
+    /// Number of items of the array.
     pub(crate) items: u64,
     /// Length of the body in bytes.
     pub(crate) len: u64,
 }
 
-/// Requests a list, and hands its bytes to `sink`.
+/// Requests a list, and passes its bytes to `sink`.
 ///
 /// # Errors
 ///
@@ -38,9 +37,9 @@ pub(crate) fn read(
     let mut items = ItemCounter::default();
     let mut first_byte = None;
     let before = CpuTime::read(server.pid())?;
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut take = |bytes: &[u8]| {
-        first_byte.get_or_insert_with(|| begun.elapsed());
+        first_byte.get_or_insert_with(|| start.elapsed());
         items.feed(bytes);
         sink(bytes)
     };
@@ -53,10 +52,10 @@ pub(crate) fn read(
     Ok(MeasuredList { first_byte, cpu, items: items.count, len: answer.len() })
 }
 
-/// Counts the objects of a JSON array without keeping them: a list of 10,000 hosts may have 500 MB.
+/// Counts the objects of a JSON array without storing them: a list of 10,000 hosts may be 500 MB long.
 #[derive(Debug, Default)]
 struct ItemCounter {
-    /// Open arrays and objects.
+    /// Number of open arrays and objects.
     depth: u64,
     is_in_text: bool,
     is_escaped: bool,
@@ -97,7 +96,6 @@ impl ItemCounter {
 mod tests {
     use super::*;
 
-    /// The number of items, if the text is whole.
     fn count(text: &str, size: usize) -> Option<u64> {
         let mut items = ItemCounter::default();
         text.as_bytes().chunks(size).for_each(|bytes| items.feed(bytes));

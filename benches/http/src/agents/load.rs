@@ -1,7 +1,7 @@
-//! Agents' load: check-ins at a fixed rate, spread evenly over time, whether or not the server keeps up.
+//! Load from agents: check-ins at a fixed rate, spread evenly over time, whether or not the server keeps up.
 //!
-//! The time of each check-in is fixed in advance. A slow server does not slow the load down: a check-in that cannot
-//! begin in time, because all connections are waiting for the server, counts as a miss, and so does a failed one. A
+//! The time of each check-in is fixed in advance, so a slow server does not reduce the load. A check-in that cannot
+//! begin in time, because all connections are waiting for the server, counts as a miss. A failed check-in does too. A
 //! measurement with misses is invalid.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,34 +15,31 @@ use super::fleet::{AgentFleet, CheckInResult};
 use crate::client::{Connection, Target};
 use crate::interrupt;
 
-/// The most check-ins at once. Each has its own connection, as those of real hosts have.
+/// Maximum number of concurrent check-ins. Each has its own connection, like the check-ins of real hosts.
 const CONNECTIONS: usize = 32;
-/// A check-in that begins later than this after its time is late.
+/// Delay after which the start of a check-in counts as late.
 const LATE: Duration = Duration::from_millis(250);
 
-/// The load on one server.
 #[derive(Debug)]
 pub(crate) struct AgentLoad<'a> {
     pub(crate) target: &'a Target,
     pub(crate) fleet: &'a AgentFleet,
     /// Check-ins per second.
     pub(crate) rate: f64,
-    /// Number of check-ins so far, over all measurements: the hosts take turns.
+    /// Number of check-ins so far, in all measurements. It selects the next host.
     pub(crate) turn: &'a AtomicUsize,
 }
 
-/// Result of a load.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LoadTally {
-    /// Check-ins that began.
+    /// Number of check-ins that began.
     pub(crate) check_ins: u64,
-    /// Replies to steps.
+    /// Number of replies to steps.
     pub(crate) replies: u64,
-    /// Check-ins that began late or not at all.
+    /// Number of check-ins that began late or not at all.
     pub(crate) late: u64,
-    /// Check-ins that failed.
+    /// Number of failed check-ins.
     pub(crate) failed: u64,
-    /// The first failure.
     pub(crate) failure: Option<String>,
 }
 
@@ -61,7 +58,7 @@ impl LoadTally {
 
     /// # Errors
     ///
-    /// Returns the first failure.
+    /// Returns an error with the first failure.
     pub(crate) fn require_answers(&self) -> Result<()> {
         match &self.failure {
             Some(failure) => {
@@ -77,7 +74,8 @@ impl AgentLoad<'_> {
     ///
     /// # Errors
     ///
-    /// Returns an error if `work` does, or if the bench was interrupted. Failed check-ins are part of the result.
+    /// Returns an error if `work` returns one, or if the bench was interrupted. Failed check-ins are part of the
+    /// result.
     pub(crate) fn during<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(T, LoadTally)> {
         let schedule = Schedule { begun: Instant::now(), rate: self.rate, next: Mutex::new(0) };
         let is_over = AtomicBool::new(false);
@@ -88,7 +86,6 @@ impl AgentLoad<'_> {
             is_over.store(true, Ordering::Relaxed);
             let end = schedule.begun.elapsed();
             let mut tally = LoadTally::default();
-            // Join all threads, even if the first one failed.
             let joined: Vec<_> = lanes.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
             for lane in joined {
                 tally.add(lane.unwrap_or_else(|_| Err(anyhow!("a client panicked")))?);
@@ -99,7 +96,6 @@ impl AgentLoad<'_> {
         })
     }
 
-    /// Runs one check-in after another.
     fn lane(&self, schedule: &Schedule, is_over: &AtomicBool) -> Result<LoadTally> {
         let mut tally = LoadTally::default();
         while let Some(late) = schedule.await_turn(is_over) {
@@ -132,17 +128,17 @@ impl AgentLoad<'_> {
     }
 }
 
-/// The times of all check-ins.
+/// The scheduled times of all check-ins.
 struct Schedule {
     begun: Instant,
     rate: f64,
-    /// Number of the next check-in. The thread that holds the lock waits for its time, all other idle threads for the
-    /// lock, so that only one thread wakes up for each check-in.
+    /// Number of the next check-in. The thread that holds the lock waits for the time of that check-in, and all other
+    /// idle threads wait for the lock. So only one thread wakes up for each check-in.
     next: Mutex<u32>,
 }
 
 impl Schedule {
-    /// Waits for the next check-in, and returns how late it is; `None` if the load is over.
+    /// Waits for the next check-in, and returns how late it is; `None` if the load has ended.
     fn await_turn(&self, is_over: &AtomicBool) -> Option<Duration> {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let due = self.due(*next);
@@ -154,16 +150,16 @@ impl Schedule {
         Some(self.begun.elapsed().saturating_sub(due))
     }
 
-    /// The time of a check-in, from the start on.
+    /// The scheduled time of a check-in, measured from the start of the load.
     fn due(&self, number: u32) -> Duration {
         Duration::from_secs_f64(f64::from(number) / self.rate)
     }
 
-    /// Check-ins that should have begun before `end`, and have not.
+    /// Number of check-ins that should have begun before `end` but have not.
     fn missing(&self, end: Duration) -> u64 {
-        let begun = *self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = *self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let is_missing = |number: &u32| self.due(*number) + LATE < end;
-        (begun..).take_while(is_missing).map(|_| 1).sum()
+        (next..).take_while(is_missing).map(|_| 1).sum()
     }
 }
 
@@ -179,7 +175,6 @@ mod tests {
 
     const NTP: &str = "ntp-synchronizer";
 
-    /// Reads a request, and returns its method.
     fn request(input: &mut BufReader<TcpStream>) -> Option<String> {
         let (mut first, mut len) = (String::new(), 0);
         input.read_line(&mut first).ok()?;
@@ -198,7 +193,7 @@ mod tests {
         }
     }
 
-    /// A server that hands out one step with each check-in, once `gate` returns.
+    /// A server that returns one step with each check-in, once `gate` returns.
     fn server(step: &'static str, status: u16, gate: impl Fn() + Send + Sync + 'static) -> Target {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -228,7 +223,7 @@ mod tests {
         }
     }
 
-    /// Runs a load while `work` runs, which gets the number of check-ins so far.
+    /// Runs a load while `work` runs. `work` is passed the number of check-ins so far.
     fn run(target: &Target, rate: f64, work: impl FnOnce(&AtomicUsize)) -> (LoadTally, usize) {
         let hosts = (0..3).map(|number| SimulatedHost::new("env", number)).collect();
         let fleet = AgentFleet::new(hosts, ReportSize::Small).unwrap();
@@ -252,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn every_check_in_is_answered() {
+    fn every_check_in_gets_a_response() {
         for step in [NTP, "inventory"] {
             let (tally, turns) = run(&server(step, 204, || {}), 500.0, until(20));
             assert!(turns >= 20);
@@ -262,8 +257,8 @@ mod tests {
         }
     }
 
-    /// Runs a load on a server that answers only after all connections have waited for it for some time. The load ends
-    /// when it has caught up by this many check-ins.
+    /// Runs a load on a server that responds only after all connections have waited for a while. The load ends when
+    /// `caught_up` more check-ins have begun.
     fn run_blocked(caught_up: usize) -> LoadTally {
         let is_open = Arc::new((Mutex::new(false), Condvar::new()));
         let gate = Arc::clone(&is_open);
@@ -285,12 +280,12 @@ mod tests {
     }
 
     #[test]
-    fn check_ins_that_waited_for_a_connection_are_late() {
+    fn check_ins_that_wait_for_a_connection_are_late() {
         assert!(run_blocked(70).late >= 20);
     }
 
     #[test]
-    fn check_ins_that_found_no_connection_are_late() {
+    fn check_ins_without_a_free_connection_are_late() {
         assert!(run_blocked(0).late >= 20);
     }
 
@@ -309,7 +304,7 @@ mod tests {
         let schedule = Schedule { begun: Instant::now(), rate: 10_000.0 / 60.0, next: Mutex::new(100) };
         assert_eq!(schedule.due(0), Duration::ZERO);
         assert_eq!(schedule.due(10_000), Duration::from_secs(60));
-        // All before the 100th have begun; the 116th is due after 696 ms.
+        // The first 100 check-ins have begun. Check-in 116 is due after 696 ms.
         assert_eq!(schedule.missing(Duration::from_millis(600)), 0);
         assert_eq!(schedule.missing(Duration::from_millis(697) + LATE), 17);
     }

@@ -1,4 +1,4 @@
-//! The measurement of one row in one round.
+//! Measurements of one row of the result in one round.
 
 use std::sync::atomic::AtomicUsize;
 use std::time::{Duration, Instant};
@@ -20,20 +20,19 @@ use crate::measure::{MIB, lower, milliseconds};
 use crate::random::Random;
 use crate::usage::{CpuTime, Memory, private_pages};
 
-/// How long agents check in before the ranges begin.
+/// How long agents check in before the first range is requested.
 const LEAD: Duration = Duration::from_millis(100);
-/// The longest list that is kept: that of the clusters.
+/// Maximum length of a list in memory, in bytes. The list of clusters is the longest.
 const MAX_KEPT: usize = 64 << 20;
 const MICROSECONDS: &str = "\u{b5}s";
 
-/// A round, and how long it measures.
+/// The number of a round, and the duration of its measurements.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BenchRound {
     pub(crate) number: u64,
     pub(crate) time: Duration,
 }
 
-/// Result of a measurement.
 #[derive(Debug)]
 pub(crate) struct RoundSample {
     pub(crate) contestant: &'static str,
@@ -42,7 +41,7 @@ pub(crate) struct RoundSample {
 }
 
 impl BenchRound {
-    /// The subject and the control, in another order in each round.
+    /// Returns the subject and the control. Their order changes from round to round.
     pub(crate) fn sides<T>(self, subject: T, control: T) -> [(&'static str, T); 2] {
         let mut sides = [(SUBJECT, subject), (CONTROL, control)];
         if self.number.is_multiple_of(2) {
@@ -62,7 +61,7 @@ impl RoundSample {
     }
 }
 
-/// Two servers with the same hosts, of which the first sends images.
+/// Two servers with the same hosts. Only the first sends images.
 #[derive(Debug)]
 pub(crate) struct ServerPair {
     pub(crate) first: BenchServer,
@@ -71,12 +70,13 @@ pub(crate) struct ServerPair {
     /// The images of the first server.
     pub(crate) images: ServerImages,
     pub(crate) sizes: Sizes,
-    /// Check-ins so far.
+    /// Number of check-ins so far.
     pub(crate) turn: AtomicUsize,
 }
 
 impl ServerPair {
-    /// Measures ranges of the first server twice: while agents check in there, and while they do so at the second.
+    /// Measures ranges of the first server twice: while agents check in at that server, and while they check in at the
+    /// second server.
     ///
     /// # Errors
     ///
@@ -93,20 +93,20 @@ impl ServerPair {
         Ok(samples)
     }
 
-    /// Measures the processor time of check-ins alone.
+    /// Measures the CPU time of check-ins without downloads.
     ///
     /// # Errors
     ///
     /// Returns an error if the server has ended.
     pub(crate) fn check_ins(&self, round: BenchRound) -> Result<Vec<RoundSample>> {
         let before = CpuTime::read(self.first.pid())?;
-        let (begun, load) = self.load(&self.first).during(|| {
-            let begun = Instant::now();
+        let (start, load) = self.load(&self.first).during(|| {
+            let start = Instant::now();
             interrupt::sleep(round.time)?;
-            Ok(begun)
+            Ok(start)
         })?;
         // Check-ins that began in time may end later.
-        let elapsed = begun.elapsed();
+        let elapsed = start.elapsed();
         let cpu = CpuTime::read(self.first.pid())?.since(&before);
         Ok(vec![RoundSample::of_subject(cost_of_check_ins(cpu, elapsed, &load)).with_load(load)])
     }
@@ -116,7 +116,7 @@ impl ServerPair {
     }
 }
 
-/// The processor time that a server used for check-ins during some time.
+/// Returns the CPU time of a server for check-ins, as a share of one core and for each check-in.
 pub(crate) fn cost_of_check_ins(cpu: Duration, elapsed: Duration, load: &LoadTally) -> Vec<Measure> {
     let share = cpu.as_secs_f64() * 100.0 / elapsed.as_secs_f64();
     let each = cpu.as_secs_f64() * 1e6 / float(load.check_ins);
@@ -132,13 +132,12 @@ pub(crate) fn cost_of_check_ins(cpu: Duration, elapsed: Duration, load: &LoadTal
     ]
 }
 
-/// One server and its hosts.
 #[derive(Debug)]
 pub(crate) struct PopulatedServer {
     pub(crate) server: BenchServer,
     pub(crate) fleet: AgentFleet,
     pub(crate) infra_env: String,
-    /// The version of the last changed report.
+    /// Version of the most recently changed report.
     pub(crate) version: u64,
 }
 
@@ -190,7 +189,7 @@ impl PopulatedServer {
         self.fleet.hosts.split_at(self.fleet.hosts.len() / 2)
     }
 
-    /// Does one thing after another with random hosts over one connection, and measures the processor time of each.
+    /// Runs an operation with random hosts over one connection, one after another, and measures the CPU time of each.
     fn each(
         &self,
         round: BenchRound,
@@ -200,9 +199,9 @@ impl PopulatedServer {
         let mut random = Random::new(round.number);
         let mut connection = self.server.connect()?;
         let before = CpuTime::read(self.server.pid())?;
-        let begun = Instant::now();
+        let start = Instant::now();
         let mut count = 0_u64;
-        while begun.elapsed() < round.time || count == 0 {
+        while start.elapsed() < round.time || count == 0 {
             let at = usize::try_from(random.below(u64::try_from(hosts.len())?))?;
             operation(&mut connection, hosts.get(at).context("there are no hosts")?, count)?;
             count += 1;
@@ -218,10 +217,10 @@ impl PopulatedServer {
     ///
     /// Returns an error if the list is not whole.
     pub(crate) fn list(&self) -> Result<Vec<RoundSample>> {
-        let found = listing::read(&self.server, &list_of_hosts(&self.infra_env), &mut |_| Ok(()))?;
+        let list = listing::read(&self.server, &list_of_hosts(&self.infra_env), &mut |_| Ok(()))?;
         let hosts = u64::try_from(self.fleet.hosts.len())?;
-        ensure!(found.items == hosts, "the list has {} of {hosts} hosts", found.items);
-        Ok(vec![RoundSample::of_subject(of_list(&found))])
+        ensure!(list.items == hosts, "the list has {} of {hosts} hosts", list.items);
+        Ok(vec![RoundSample::of_subject(of_list(&list))])
     }
 }
 
@@ -232,33 +231,33 @@ impl PopulatedServer {
 /// Returns an error if the list is not whole, or a cluster has another number of hosts.
 pub(crate) fn clusters(server: &BenchServer, count: u32) -> Result<Vec<RoundSample>> {
     let mut body = Vec::new();
-    let found = listing::read(server, CLUSTERS, &mut |bytes| {
+    let list = listing::read(server, CLUSTERS, &mut |bytes| {
         ensure!(body.len() + bytes.len() <= MAX_KEPT, "the list is longer than {MAX_KEPT} bytes");
         body.extend_from_slice(bytes);
         Ok(())
     })?;
-    ensure!(found.items == u64::from(count), "the list has {} of {count} clusters", found.items);
+    ensure!(list.items == u64::from(count), "the list has {} of {count} clusters", list.items);
     let clusters: Vec<Value> = serde_json::from_slice(&body).context("the list of clusters")?;
     for cluster in clusters {
         let hosts = cluster.get("total_host_count").and_then(Value::as_u64);
         ensure!(hosts == Some(u64::from(CLUSTER_HOSTS)), "a cluster has {hosts:?} hosts");
     }
-    let mut measures = of_list(&found);
-    let found = listing::read(server, &format!("{CLUSTERS}?with_hosts=true"), &mut |_| Ok(()))?;
-    measures.push(lower("processor time with hosts", "ms", milliseconds(found.cpu)));
+    let mut measures = of_list(&list);
+    let list = listing::read(server, &format!("{CLUSTERS}?with_hosts=true"), &mut |_| Ok(()))?;
+    measures.push(lower("processor time with hosts", "ms", milliseconds(list.cpu)));
     Ok(vec![RoundSample::of_subject(measures)])
 }
 
-pub(crate) fn of_list(found: &MeasuredList) -> Vec<Measure> {
-    let len = Measure { name: "length", unit: "MiB", better: Better::Neither, value: float(found.len) / MIB };
+pub(crate) fn of_list(list: &MeasuredList) -> Vec<Measure> {
+    let len = Measure { name: "length", unit: "MiB", better: Better::Neither, value: float(list.len) / MIB };
     vec![
-        lower(CPU, "ms", milliseconds(found.cpu)),
-        lower(FIRST_BYTE, "ms", milliseconds(found.first_byte)),
+        lower(CPU, "ms", milliseconds(list.cpu)),
+        lower(FIRST_BYTE, "ms", milliseconds(list.first_byte)),
         len,
     ]
 }
 
-/// Lets each host check in once.
+/// Checks every host in once.
 ///
 /// # Errors
 ///
@@ -271,7 +270,7 @@ pub(crate) fn check_in_once(server: &BenchServer, fleet: &AgentFleet) -> Result<
     })
 }
 
-/// Measures a start and, after each host has checked in, the memory.
+/// Measures the start of a server and, after each host has checked in, the memory.
 ///
 /// # Errors
 ///

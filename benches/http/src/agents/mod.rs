@@ -1,7 +1,7 @@
-//! Proves that an inventory with 10,000 hosts does not slow image downloads, and measures what hosts cost.
+//! Checks that an inventory with 10,000 hosts does not slow image downloads, and measures what hosts cost.
 //!
-//! Every figure is a ratio to a control in the same round, or the processor time of the server; only the start and the
-//! first byte of a list are times. A whole run fails if a figure misses its bound. `docs/scale.md` says more.
+//! Every measured value is a ratio to a control in the same round, or the CPU time of the server. Only the start and
+//! the first byte of a list are times. A whole run fails if a value misses its bound. `docs/scale.md` has the details.
 
 mod database;
 mod fleet;
@@ -36,15 +36,15 @@ use crate::machine::{self, Machine};
 use crate::options::AgentsOptions;
 use crate::{bench, interrupt};
 
-/// The longest time of a warm-up measurement.
+/// Maximum duration of a warm-up measurement.
 const WARM_UP: Duration = Duration::from_secs(1);
 
 /// Measures all selected rows.
 ///
 /// # Errors
 ///
-/// Returns an error if Kindling fails or sends a wrong response. In a short run, failed check-ins are such responses;
-/// in a whole run, the report has them.
+/// Returns an error if Kindling fails or sends a wrong response. A short run also fails if a check-in fails; a whole
+/// run reports failed check-ins.
 pub(crate) fn run(options: &AgentsOptions) -> Result<Report> {
     let machine = Machine::detect();
     machine::raise_limit_of_files()?;
@@ -84,7 +84,6 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Prepares data, and measures rows on it.
     fn measure_data_set(&mut self, data: DataSet, workloads: &[Workload]) -> Result<()> {
         eprintln!("{}: filling the inventory", data.name());
         let server = self.house.start(self.house.create(data.name())?)?;
@@ -126,7 +125,7 @@ impl Bench<'_> {
                 _ => pair.check_ins(round),
             })?;
         }
-        // Only without the other servers are the pages of the program private.
+        // The pages of the program are private only while no other server runs.
         self.starts(storage, &fleet, &alone)
     }
 
@@ -138,7 +137,7 @@ impl Bench<'_> {
         let load = SimulatedLoad::start(server, &infra_envs, &self.house, &self.sizes)?;
         let (alone, paired): (Vec<Workload>, Vec<Workload>) =
             workloads.iter().partition(|workload| **workload == Workload::SimulatedList);
-        // Before a second server shares the pages of the program, and before those of the base image count.
+        // Runs before a second server shares the pages of the program, and before pages of the base image are mapped.
         self.rows(&alone, |_, _| load.list())?;
         if !paired.is_empty() {
             let second = self.house.start(self.house.copy("second", &storage)?)?;
@@ -167,7 +166,8 @@ impl Bench<'_> {
     fn pair(&self, storage: &ServerData, infra_envs: &[String], fleet: AgentFleet) -> Result<ServerPair> {
         let first = self.house.start(self.house.copy("first", storage)?)?;
         let second = self.house.start(self.house.copy("second", storage)?)?;
-        // The hosts poll every minute. Their first polls after a start cost more; the row of the start has them.
+        // The hosts poll every minute. The first poll of a host after a start costs more, and only the row `start`
+        // measures it.
         for server in [&first, &second] {
             measure::check_in_once(server, &fleet)?;
         }

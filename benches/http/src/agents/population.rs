@@ -12,23 +12,22 @@ use crate::interrupt;
 use crate::scale::{VERSION, network};
 
 pub(crate) const CLUSTERS: &str = "/api/assisted-install/v2/clusters";
-/// Hosts of each cluster.
+/// Number of hosts of each cluster.
 pub(crate) const CLUSTER_HOSTS: u32 = 3;
-/// Clients that fill the inventory at once.
+/// Number of clients that fill the inventory concurrently.
 const CLIENTS: usize = 16;
 
-/// Hosts that belong to no cluster.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HostPlan {
     pub(crate) infra_envs: u32,
-    /// Static networks of each infra-env.
+    /// Number of static networks of each infra-env.
     pub(crate) networks: u32,
-    /// Hosts of all infra-envs together.
+    /// Total number of hosts in all infra-envs.
     pub(crate) hosts: u32,
     pub(crate) report: ReportSize,
 }
 
-/// What a server knows.
+/// The contents of a server's inventory.
 #[derive(Debug)]
 pub(crate) struct Population {
     pub(crate) infra_envs: Vec<String>,
@@ -39,7 +38,7 @@ pub(crate) struct Population {
 ///
 /// # Errors
 ///
-/// Returns an error if the server refuses, or if a host is not ready to be installed in the end.
+/// Returns an error if the server refuses, or if a host does not become ready for the installation.
 pub(crate) fn hosts(target: &Target, plan: HostPlan) -> Result<Population> {
     let mut connection = Connection::open(target)?;
     let infra_envs = infra_envs(target, plan.infra_envs, plan.networks)?;
@@ -49,14 +48,14 @@ pub(crate) fn hosts(target: &Target, plan: HostPlan) -> Result<Population> {
     fleet.learn_version(&mut connection, target)?;
     boot(target, &fleet)?;
     for host in fleet.hosts.iter().take(1).chain(fleet.hosts.last()) {
-        let found = get(&mut connection, &target.at(host.path()))?;
-        let (status, info) = (text(&found, "status")?, text(&found, "status_info")?);
+        let response = get(&mut connection, &target.at(host.path()))?;
+        let (status, info) = (text(&response, "status")?, text(&response, "status_info")?);
         ensure!(status == "known-unbound", "the status of a host is {status}: {info}");
     }
     Ok(Population { infra_envs, fleet })
 }
 
-/// Creates infra-envs with this many static networks each, and returns their ids.
+/// Creates infra-envs with `networks` static networks each, and returns their ids.
 ///
 /// # Errors
 ///
@@ -113,7 +112,7 @@ fn cluster(connection: &mut Connection, target: &Target, number: u32) -> Result<
     Ok((first..first + CLUSTER_HOSTS).map(|host| SimulatedHost::new(&infra_env, host)).collect())
 }
 
-/// Registers all hosts of a fleet, and lets each check in.
+/// Registers all hosts of a fleet, and checks each in once.
 fn boot(target: &Target, fleet: &AgentFleet) -> Result<()> {
     in_parallel(target, &fleet.hosts, |connection, host| {
         fleet.register(connection, target, host)?;
@@ -122,11 +121,11 @@ fn boot(target: &Target, fleet: &AgentFleet) -> Result<()> {
     })
 }
 
-/// Does something with each item, over a few connections at once.
+/// Calls `work` with each item, over a few concurrent connections.
 ///
 /// # Errors
 ///
-/// Returns an error if `work` does for any item.
+/// Returns an error if `work` returns one for any item.
 pub(crate) fn in_parallel<T: Sync>(
     target: &Target,
     items: &[T],
@@ -142,13 +141,11 @@ pub(crate) fn in_parallel<T: Sync>(
     };
     std::thread::scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS).map(|client| scope.spawn(move || some(client))).collect();
-        // Join all threads, even if the first one failed.
         let joined: Vec<_> = clients.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
         joined.into_iter().try_for_each(|done| done.unwrap_or_else(|_| Err(anyhow!("a client panicked"))))
     })
 }
 
-/// The path of the list of an infra-env's hosts.
 pub(crate) fn list_of_hosts(infra_env: &str) -> String {
     format!("{API}/{infra_env}/hosts")
 }

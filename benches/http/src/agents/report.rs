@@ -1,4 +1,4 @@
-//! The result of a run: as JSON, as Markdown, and the bounds that it misses.
+//! The result of a run: as JSON, as Markdown, and as a list of missed bounds.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,6 @@ use crate::machine::Machine;
 use crate::report::number;
 use crate::work::Size;
 
-/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) machine: Machine,
@@ -25,7 +24,6 @@ pub(crate) struct Report {
     pub(crate) rows: Vec<ResultRow>,
 }
 
-/// The result of one row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ResultRow {
     pub(crate) line: Line,
@@ -34,7 +32,7 @@ pub(crate) struct ResultRow {
 }
 
 impl Report {
-    /// A table of all figures, after a line with the conditions of the run.
+    /// A table of all measurements, below a line with the conditions of the run.
     pub(crate) fn markdown(&self) -> String {
         let Sizes { hosts, infra_envs, networks, .. } = self.sizes;
         let mut text = format!(
@@ -103,9 +101,9 @@ impl Report {
             }
             for bound in row.bounds().iter().filter(|bound| !bound.is_kept(&row.line)) {
                 let figure = row.line.figure(bound.figure);
-                let found = figure.map_or("not measured".to_owned(), measured);
+                let result = figure.map_or("not measured".to_owned(), measured);
                 let unit = figure.map_or("", |figure| figure.unit.as_str());
-                faults.push(format!("{title}: {} is {found}, limit {}", bound.figure, limit(bound, unit)));
+                faults.push(format!("{title}: {} is {result}, limit {}", bound.figure, limit(bound, unit)));
             }
         }
         faults
@@ -113,7 +111,6 @@ impl Report {
 }
 
 impl ResultRow {
-    /// Adds the result of one measurement.
     pub(crate) fn add(&mut self, sample: RoundSample) {
         self.line.add(sample.contestant, &sample.measures);
         self.load.add(sample.load);
@@ -127,7 +124,7 @@ impl ResultRow {
     }
 }
 
-/// The median with the lowest and highest value, or that of the ratio to the control.
+/// The median with the lowest and the highest value, either of the measured values or of their ratio to the control.
 fn measured(figure: &Figure) -> String {
     let Some(spread) = figure.samples.get(SUBJECT).and_then(|samples| Spread::from_values(samples)) else {
         return "-".to_owned();
@@ -155,7 +152,6 @@ mod tests {
     use crate::raw;
     use crate::report::tests::{assert_golden, example as other};
 
-    /// An invented run.
     fn example() -> Report {
         let sizes = Sizes::new(Size::Full);
         let rate = |value| Measure { name: RATE, unit: "requests/s", better: Better::Higher, value };

@@ -43,7 +43,6 @@ impl AgentsFolder {
         &self.files.folder
     }
 
-    /// The program.
     pub(crate) fn kindling(&self) -> &Path {
         &self.files.kindling
     }
@@ -52,16 +51,16 @@ impl AgentsFolder {
     ///
     /// # Errors
     ///
-    /// Returns an error if that fails.
+    /// Returns an error if the database cannot be created.
     pub(crate) fn create(&self, name: &str) -> Result<ServerData> {
         self.database.create(self.files.folder.join(name))
     }
 
-    /// Creates a copy of a database that no server uses.
+    /// Copies a database, which no server may have open.
     ///
     /// # Errors
     ///
-    /// Returns an error if that fails.
+    /// Returns an error if the database cannot be copied.
     pub(crate) fn copy(&self, name: &str, from: &ServerData) -> Result<ServerData> {
         self.database.copy(self.files.folder.join(name), from)
     }
@@ -83,7 +82,7 @@ impl AgentsFolder {
         let mut command = Command::new(&self.files.kindling);
         command.args(["serve", "--listen", "127.0.0.1:0", "--data-dir"]).arg(storage.data());
         command.env("OS_IMAGES", images.to_string()).env("RELEASE_IMAGES", releases.to_string());
-        // In a short measurement, a host's turn to check in comes once in many minutes.
+        // Hosts check in only once in many minutes during a short measurement, and must not count as disconnected.
         command.env("HOST_MAX_DISCONNECTION_TIME", "24h");
         if let Some(url) = storage.url() {
             command.env("KINDLING_DATABASE_URL", url);
@@ -94,10 +93,9 @@ impl AgentsFolder {
     }
 }
 
-/// A running server, which is stopped when the value is dropped.
 #[derive(Debug)]
 pub(crate) struct BenchServer {
-    // Stopped before its data is removed.
+    // Dropped first: the server must stop before its data is removed.
     started: StartedServer,
     storage: ServerData,
 }
@@ -118,16 +116,16 @@ impl BenchServer {
 
     /// # Errors
     ///
-    /// Returns an error if the server does not answer.
+    /// Returns an error if the server does not accept the connection.
     pub(crate) fn connect(&self) -> Result<Connection> {
         Connection::open(self.target())
     }
 
-    /// Stops the server, and keeps its data.
+    /// Stops the server without removing its data.
     ///
     /// # Errors
     ///
-    /// Returns an error if the server has ended before.
+    /// Returns an error if the server has already ended.
     pub(crate) fn stop(mut self) -> Result<ServerData> {
         self.started.process.check()?;
         drop(self.started);

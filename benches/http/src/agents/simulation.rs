@@ -1,7 +1,8 @@
-//! Check-ins of `kindling simulate`, whose hosts omit replies that the server has already, as real ones do.
+//! Check-ins of `kindling simulate`. Like real agents, its hosts omit a reply that the server already has.
 //!
-//! The hosts stay at one server: if they were suspended for a while, they would all poll at once afterwards. So it is the
-//! ranges that take turns: they are read from that server, and, as the control, from another one without hosts.
+//! Suspended hosts would all poll at the same time afterwards, so the hosts poll one server
+//! during the whole run. The ranges take turns instead: they are read from that server and, as the control, from
+//! another server without hosts.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -26,14 +27,13 @@ use crate::measure::{MIB, lower};
 use crate::process::Process;
 use crate::usage::{CpuTime, private_pages};
 
-/// How long all hosts may take to check in twice. They poll once a minute.
+/// Maximum time until all hosts have checked in twice. They poll once a minute.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// A measurement is invalid if more than this part of the expected check-ins are missing: a tenth.
+/// A measurement is invalid if more than one tenth of the expected check-ins are missing.
 const TOLERANCE: u64 = 10;
 /// The status of hosts that have everything that an installation needs.
 const KNOWN: &str = "known-unbound";
 
-/// A server and its simulated hosts.
 #[derive(Debug)]
 pub(crate) struct SimulatedLoad {
     pub(crate) server: BenchServer,
@@ -41,11 +41,9 @@ pub(crate) struct SimulatedLoad {
     sizes: Sizes,
 }
 
-/// The hosts of one infra-env.
 #[derive(Debug)]
 struct RunningSimulation {
     process: Process,
-    /// The file with the reports.
     output: PathBuf,
     infra_env: String,
     hosts: u32,
@@ -64,7 +62,7 @@ impl SimulatedLoad {
         sizes: &Sizes,
     ) -> Result<Self> {
         let folder = house.path();
-        // Another file, so that the pages of the server's program remain private.
+        // The simulations run a copy of the program, so that the pages of the server's program remain private.
         let program = folder.join("simulated-hosts");
         fs::copy(house.kindling(), &program).context("copying Kindling")?;
         let profile = folder.join("simulated-hosts.json");
@@ -83,7 +81,7 @@ impl SimulatedLoad {
                 .arg(&profile);
             command.args(["--seed", &seed.to_string(), "--start-rate", &rate]);
             command.args(["--poll-interval", &format!("{interval}s")]);
-            // A report reads the list of hosts.
+            // A report reads the list of hosts, which costs the server time, so it must not occur during the run.
             command.args(["--json", "--report-interval", "24h"]).stdout(File::create(&output)?);
             let process = Process::start("a simulation", &mut command, &folder.join("simulations.log"))?;
             simulations.push(RunningSimulation { process, output, infra_env: infra_env.clone(), hosts });
@@ -94,14 +92,14 @@ impl SimulatedLoad {
     }
 
     fn await_hosts(&mut self, hosts: u64) -> Result<()> {
-        let begun = Instant::now();
+        let start = Instant::now();
         loop {
             self.simulations.iter_mut().try_for_each(|simulation| simulation.process.check())?;
             let polls = self.requests()?.polls;
             if polls >= 2 * hosts {
                 return Ok(());
             }
-            ensure!(begun.elapsed() < PATIENCE, "{hosts} simulated hosts have polled only {polls} times");
+            ensure!(start.elapsed() < PATIENCE, "{hosts} simulated hosts have polled only {polls} times");
             std::thread::sleep(Duration::from_millis(100));
         }
     }
@@ -115,10 +113,10 @@ impl SimulatedLoad {
 
     /// Counts the requests of hosts while `work` runs.
     fn during<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(T, LoadTally)> {
-        let (before, begun) = (self.requests()?, Instant::now());
+        let (before, start) = (self.requests()?, Instant::now());
         let done = work()?;
         let interval = Duration::from_secs_f64(self.sizes.rate.recip());
-        let expected = begun.elapsed().as_nanos().checked_div(interval.as_nanos()).context("no check-ins")?;
+        let expected = start.elapsed().as_nanos().checked_div(interval.as_nanos()).context("no check-ins")?;
         Ok((done, self.requests()?.since(before, u64::try_from(expected)?)))
     }
 
@@ -142,16 +140,16 @@ impl SimulatedLoad {
         Ok(samples)
     }
 
-    /// Measures the processor time of check-ins alone.
+    /// Measures the CPU time of check-ins without downloads.
     ///
     /// # Errors
     ///
     /// Returns an error if a process has ended.
     pub(crate) fn check_ins(&self, round: BenchRound) -> Result<Vec<RoundSample>> {
-        let (before, begun) = (self.cpu()?, Instant::now());
+        let (before, start) = (self.cpu()?, Instant::now());
         let ((), load) = self.during(|| interrupt::sleep(round.time))?;
         let after = self.cpu()?;
-        let elapsed = begun.elapsed();
+        let elapsed = start.elapsed();
         let mut measures = cost_of_check_ins(after.0.since(&before.0), elapsed, &load);
         let of_hosts: Duration =
             after.1.iter().zip(&before.1).map(|(after, before)| after.since(before)).sum();
@@ -164,7 +162,7 @@ impl SimulatedLoad {
         Ok(vec![RoundSample::of_subject(measures).with_load(load)])
     }
 
-    /// The processor time of the server, and those of the simulations.
+    /// CPU times of the server, and of each simulation.
     fn cpu(&self) -> Result<(CpuTime, Vec<CpuTime>)> {
         let simulations = self.simulations.iter().map(|simulation| CpuTime::read(simulation.process.pid()));
         Ok((CpuTime::read(self.server.pid())?, simulations.collect::<Result<_>>()?))
@@ -183,7 +181,7 @@ impl SimulatedLoad {
         ensure!(found.items == hosts, "the list has {} of {hosts} hosts", found.items);
         let mut measures = of_list(&found);
         measures.push(lower(PRIVATE_MEMORY, "MiB", float(private_pages(self.server.pid())?) / MIB));
-        // A list takes less than a second: too short to miss check-ins.
+        // A list takes less than a second, which is too short to miss check-ins.
         Ok(vec![RoundSample::of_subject(measures).with_load(LoadTally { late: 0, ..load })])
     }
 
@@ -191,7 +189,7 @@ impl SimulatedLoad {
     ///
     /// # Errors
     ///
-    /// Returns an error if a request of a host failed, or if a host is not known.
+    /// Returns an error if a request of a host failed, or if a host does not have the expected status.
     pub(crate) fn end(self) -> Result<()> {
         for RunningSimulation { process, output, hosts, .. } in self.simulations {
             process.stop()?;
@@ -220,7 +218,7 @@ fn profile_of_large_hosts() -> Value {
     json!({"groups": [{"name": "large", "disks": disks, "interfaces": interfaces}]})
 }
 
-/// What hosts have asked a server for so far.
+/// Totals of the requests that hosts have sent to a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct AgentRequests {
     polls: u64,
@@ -229,7 +227,7 @@ struct AgentRequests {
 }
 
 impl AgentRequests {
-    /// Reads the metrics of a server whose API only hosts use.
+    /// Only hosts may use the API of this server, because the metrics count all requests.
     fn parse(metrics: &str) -> Result<Self> {
         let mut requests = Self::default();
         for line in metrics.lines() {
@@ -248,7 +246,7 @@ impl AgentRequests {
         Ok(requests)
     }
 
-    /// What came after an earlier reading, when this many polls were expected.
+    /// The requests after an earlier reading. `expected` is the number of polls that hosts should have sent since.
     fn since(self, earlier: Self, expected: u64) -> LoadTally {
         let check_ins = self.polls - earlier.polls;
         let failed = self.failed - earlier.failed;
@@ -280,7 +278,7 @@ kindling_host_check_ins_total 100
 ";
 
     #[test]
-    fn metrics_have_the_requests_of_hosts() {
+    fn host_requests_are_read_from_metrics() {
         let requests = AgentRequests::parse(METRICS).unwrap();
         assert_eq!(requests, AgentRequests { polls: 100, replies: 40, failed: 3 });
         assert!(AgentRequests::parse("kindling_host_check_ins_total x").is_err());

@@ -1,4 +1,4 @@
-//! What is measured, on which data, and within which bounds.
+//! The rows of the result: what is measured, on which data, and within which bounds.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,12 +7,12 @@ use super::population::HostPlan;
 use crate::figures::Line;
 use crate::work::Size;
 
-/// The contestant that the bounds are about.
+/// The contestant to which the bounds apply.
 pub(crate) const SUBJECT: &str = "kindling";
-/// The control of [`Workload::Ranges`]: the same build, which gets the check-ins in a second process.
+/// The control of [`Workload::Ranges`]: the same build, whose check-ins go to a second process.
 pub(crate) const CONTROL: &str = "check-ins at a second process";
 
-/// Names of figures with bounds.
+/// Names of measurements with bounds.
 pub(crate) const RATE: &str = "rate";
 pub(crate) const CORE_SHARE: &str = "processor time, share of one core";
 pub(crate) const CPU: &str = "processor time";
@@ -20,7 +20,6 @@ pub(crate) const FIRST_BYTE: &str = "first byte";
 pub(crate) const PRIVATE_MEMORY: &str = "private memory";
 pub(crate) const START: &str = "start to ready";
 
-/// A row of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Workload {
     /// Ranges of images while agents check in.
@@ -68,7 +67,7 @@ impl DataSet {
         Self::Clusters,
     ];
 
-    /// A name for files.
+    /// Part of file names.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Networks => "networks",
@@ -189,7 +188,7 @@ pub(crate) fn chosen(only: Option<&str>) -> Vec<Workload> {
     workloads
 }
 
-/// The bound of a figure's median.
+/// The bound of a measurement's median.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct FigureBound {
     pub(crate) figure: &'static str,
@@ -198,14 +197,14 @@ pub(crate) struct FigureBound {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum FigureLimit {
-    /// The lowest ratio to the control.
+    /// Minimum ratio to the control.
     LowestRatio(f64),
-    /// The highest value, in the unit of the figure.
+    /// Maximum value, in the unit of the measurement.
     Highest(f64),
 }
 
 impl FigureBound {
-    /// Whether the result of a row is within the bound. A figure without a value is not.
+    /// Whether the result of a row is within the bound. A missing measurement is not.
     pub(crate) fn is_kept(&self, line: &Line) -> bool {
         let figure = line.figure(self.figure);
         match self.limit {
@@ -220,20 +219,20 @@ impl FigureBound {
     }
 }
 
-/// How much of everything a run has.
+/// The sizes of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sizes {
     pub(crate) hosts: u32,
     /// Check-ins per second.
     pub(crate) rate: f64,
-    /// Infra-envs whose images are read.
+    /// Number of infra-envs whose images are read.
     pub(crate) infra_envs: u32,
-    /// Static networks of each of them.
+    /// Number of static networks of each of these infra-envs.
     pub(crate) networks: u32,
-    /// Connections that request ranges at once.
+    /// Number of connections that request ranges concurrently.
     pub(crate) connections: u32,
     pub(crate) clusters: u32,
-    /// Length of the base image.
+    /// Length of the base image in MiB.
     pub(crate) image_mib: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What grows, and in which sizes.
+//! The quantities that grow, and their sizes.
 
 use crate::work::Size;
 
@@ -13,7 +13,7 @@ pub(crate) enum Axis {
     LiveImages,
     /// The length of one base image in MiB.
     ImageLength,
-    /// Connections that request ranges at once.
+    /// Connections that request ranges concurrently.
     Connections,
 }
 

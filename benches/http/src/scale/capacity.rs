@@ -1,4 +1,5 @@
-//! From measured costs to the capacity of a server: the variables of the formulas in `docs/scale.md`, and an example.
+//! Calculates the capacity of a server from measured costs: the variables of the formulas in `docs/scale.md`, and an
+//! example.
 
 use std::fmt::Write as _;
 
@@ -6,16 +7,16 @@ use super::axis::Axis;
 use super::report::{Curve, grouped};
 use crate::report::number;
 
-/// Gigabits on the network per GiB.
+/// Gigabits on the network for each GiB of bodies.
 const GBIT_PER_GIB: f64 = 8.589_934_592;
-/// Share of a network card's rate that is left for bodies, after packet headers and other traffic.
+/// Share of a network card's rate that is available for bodies, after packet headers and other traffic.
 const USABLE: f64 = 0.9;
 const CARDS: [f64; 3] = [10.0, 25.0, 100.0];
-/// The example: this many machines, which read this many GiB each.
+/// The example: 1,000 machines, each of which reads `GIB_EACH` GiB.
 const MACHINES: f64 = 1000.0;
 const GIB_EACH: f64 = 1.0;
 
-/// The variables of the formulas.
+/// A variable of the formulas.
 #[derive(Debug, PartialEq)]
 struct Variable {
     name: &'static str,
@@ -24,7 +25,7 @@ struct Variable {
     unit: &'static str,
 }
 
-/// The measured variables, and as much of the example as they allow.
+/// Writes the measured variables, and the part of the example that depends only on these variables.
 pub(crate) fn markdown(curves: &[Curve]) -> String {
     let variables = variables(curves);
     let mut text = String::new();
@@ -46,7 +47,7 @@ fn variables(curves: &[Curve]) -> Vec<Variable> {
     let mut variables = Vec::new();
     let mut add = |axis: Axis, (name, figure, unit): (&'static str, &str, &'static str)| {
         let Some(curve) = curves.iter().find(|curve| curve.key == axis.key()) else { return };
-        // Of the largest size, because that is what capacity is planned for.
+        // Use the largest size, because capacity is planned for it.
         if let Some((size, value)) = curve.medians(figure).last() {
             let what = format!("{figure}, {}: {}", curve.unit, grouped(*size));
             variables.push(Variable { name, what, value: *value, unit });
@@ -87,7 +88,7 @@ fn example(text: &mut String, cost: f64, memory: Option<f64>) {
     }
 }
 
-/// GiB of bodies per second.
+/// Converts a network rate to GiB of bodies per second.
 fn rate(gbit: f64) -> f64 {
     gbit * USABLE / GBIT_PER_GIB
 }
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn unmeasured_figures_are_omitted() {
+    fn unmeasured_variables_are_omitted() {
         assert_eq!(markdown(&[]), "");
         assert_eq!(markdown(&[Curve::new(Axis::Connections), Curve::new(Axis::Hosts)]), "");
     }

@@ -1,4 +1,4 @@
-//! Axis: connections that request ranges of one image at once.
+//! Axis: concurrent connections that request ranges of one image.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,18 +21,18 @@ const RANGE: u64 = 64 << 10;
 /// Interval of memory readings of the server.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Every size has its own server: memory of many connections is not given back at once.
+/// Every size has its own server, because a server does not free the memory of many connections immediately.
 pub(crate) fn round(house: &RunFolder, sizes: &[u64], round: u64) -> Result<AxisResult> {
     let setting = house.setting(&format!("connections-{round}"));
-    let mut found = Vec::with_capacity(sizes.len());
+    let mut results = Vec::with_capacity(sizes.len());
     for &count in sizes {
         interrupt::check()?;
         let server = house.start(&setting)?;
         let measures = size(house, &server, count).with_context(|| format!("{count} connections"))?;
-        found.push((count, measures));
+        results.push((count, measures));
     }
     std::fs::remove_dir_all(&setting.data)?;
-    Ok(found)
+    Ok(results)
 }
 
 fn size(house: &RunFolder, server: &Server, count: u64) -> Result<Vec<Measure>> {
@@ -66,7 +66,7 @@ fn size(house: &RunFolder, server: &Server, count: u64) -> Result<Vec<Measure>> 
     ])
 }
 
-/// Runs the clients and reads the memory of the server meanwhile.
+/// Runs the clients, and reads the memory of the server meanwhile. Returns the maximum.
 fn watched(server: &Server, clients: Vec<Client>, time: Duration) -> Result<(Tally, u64)> {
     let over = AtomicBool::new(false);
     let pid = server.pid();

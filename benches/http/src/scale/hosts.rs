@@ -13,15 +13,15 @@ use crate::interrupt;
 use crate::measure::{lower, milliseconds};
 use crate::usage::CpuTime;
 
-/// Every size has its own server, with an empty host cache.
+/// Every size has its own server, whose host cache is empty at first.
 pub(crate) fn round(house: &RunFolder, sizes: &[u64], round: u64) -> Result<AxisResult> {
-    let mut found = Vec::with_capacity(sizes.len());
+    let mut results = Vec::with_capacity(sizes.len());
     for &count in sizes {
         interrupt::check()?;
         let measures = size(house, count, round).with_context(|| format!("{count} hosts"))?;
-        found.push((count, measures));
+        results.push((count, measures));
     }
-    Ok(found)
+    Ok(results)
 }
 
 fn size(house: &RunFolder, count: u64, round: u64) -> Result<Vec<Measure>> {
@@ -40,8 +40,8 @@ fn size(house: &RunFolder, count: u64, round: u64) -> Result<Vec<Measure>> {
     let minimal = first_byte(&mut connection, &server, &file(&first, "minimal.iso"))?;
     ensure!(minimal.total >= bare_minimal.total, "the minimal image is shorter with networks than without");
     let (second, posted_again) = post(&server, &wish("second"))?;
-    let known = first_byte(&mut connection, &server, &file(&second, "full.iso"))?;
-    ensure!(known.total == full.total, "{} bytes, and {} of the same hosts", known.total, full.total);
+    let cached = first_byte(&mut connection, &server, &file(&second, "full.iso"))?;
+    ensure!(cached.total == full.total, "{} bytes, and {} of the same hosts", cached.total, full.total);
     let memory = server.memory()?.private;
     drop(server);
 
@@ -57,7 +57,7 @@ fn size(house: &RunFolder, count: u64, round: u64) -> Result<Vec<Measure>> {
         took("full image, first byte", full.took),
         took("minimal image, first byte", minimal.took),
         took("same hosts again, to the API", posted_again.took),
-        took("same hosts again, full image, first byte", known.took),
+        took("same hosts again, full image, first byte", cached.took),
         took("full image, first byte after a restart", cold.took),
         kib("request", u64::try_from(body.len())?),
         kib("full image is longer by", full.total.saturating_sub(bare_full.total)),
@@ -74,8 +74,8 @@ struct RequestCost {
 fn post(server: &Server, body: &str) -> Result<(String, RequestCost)> {
     let mut connection = server.connect()?;
     let before = CpuTime::read(server.pid())?;
-    let begun = Instant::now();
+    let start = Instant::now();
     let id = infra_env::post(&mut connection, server.target(), body)?;
-    let took = begun.elapsed();
+    let took = start.elapsed();
     Ok((id, RequestCost { took, cpu: CpuTime::read(server.pid())?.since(&before) }))
 }

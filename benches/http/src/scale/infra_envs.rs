@@ -19,18 +19,18 @@ use crate::measure::lower;
 use crate::random::Random;
 use crate::usage::CpuTime;
 
-/// Clients that create infra-envs at once.
+/// Number of clients that create infra-envs concurrently.
 const CREATING_CLIENTS: usize = 8;
-/// Images that are requested, each once.
+/// Number of images to request. Each is requested once.
 const IMAGES: usize = 20;
 const LISTS: usize = 3;
 
-/// One inventory grows from size to size; the server is restarted at each size.
+/// One inventory grows from size to size, and the server restarts at each size.
 pub(crate) fn round(house: &RunFolder, sizes: &[u64], round: u64) -> Result<AxisResult> {
     let setting = house.setting(&format!("infra-envs-{round}"));
     let mut server = house.start(&setting)?;
     let mut ids = Vec::new();
-    let mut found = Vec::with_capacity(sizes.len());
+    let mut results = Vec::with_capacity(sizes.len());
     for &count in sizes {
         let about = || format!("{count} infra-envs");
         let mut measures = grow(&server, &mut ids, count).with_context(about)?;
@@ -41,33 +41,32 @@ pub(crate) fn round(house: &RunFolder, sizes: &[u64], round: u64) -> Result<Axis
         measures.extend(read(house, &server, &ids).with_context(about)?);
         measures.push(mib("private memory after all reads", server.memory()?.private));
         measures.push(mib("database", database_len(&setting)?));
-        found.push((count, measures));
+        results.push((count, measures));
     }
     drop(server);
     fs::remove_dir_all(&setting.data)?;
-    Ok(found)
+    Ok(results)
 }
 
-/// Creates the missing infra-envs.
+/// Creates the missing infra-envs up to `count`.
 fn grow(server: &Server, ids: &mut Vec<String>, count: u64) -> Result<Vec<Measure>> {
     let missing = usize::try_from(count)?.saturating_sub(ids.len());
     let before = CpuTime::read(server.pid())?;
-    let begun = Instant::now();
-    let made = std::thread::scope(|scope| {
+    let start = Instant::now();
+    let created = std::thread::scope(|scope| {
         let makers: Vec<_> = (0..CREATING_CLIENTS.min(missing))
             .map(|maker| scope.spawn(move || create_some(server, (maker..missing).step_by(CREATING_CLIENTS))))
             .collect();
-        // Join all threads, even if the first one failed.
         let joined: Vec<_> = makers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
         joined
             .into_iter()
-            .map(|made| made.unwrap_or_else(|_| Err(anyhow!("a client panicked"))))
+            .map(|created| created.unwrap_or_else(|_| Err(anyhow!("a client panicked"))))
             .collect::<Vec<_>>()
     });
-    let took = begun.elapsed();
+    let took = start.elapsed();
     let cpu = CpuTime::read(server.pid())?.since(&before);
-    for made in made {
-        ids.extend(made?);
+    for created in created {
+        ids.extend(created?);
     }
     let each = float(u64::try_from(missing)?);
     Ok(vec![
@@ -99,8 +98,8 @@ fn read(house: &RunFolder, server: &Server, ids: &[String]) -> Result<Vec<Measur
     let mut len = 0;
     for _ in 0..LISTS {
         let (took, body) = list(server)?;
-        let found: Vec<Value> = serde_json::from_slice(&body).context("the list")?;
-        ensure!(found.len() == ids.len(), "the list has {} of {} infra-envs", found.len(), ids.len());
+        let listed: Vec<Value> = serde_json::from_slice(&body).context("the list")?;
+        ensure!(listed.len() == ids.len(), "the list has {} of {} infra-envs", listed.len(), ids.len());
         lists.push(took);
         len = u64::try_from(body.len())?;
     }
@@ -113,12 +112,12 @@ fn list(server: &Server) -> Result<(Duration, Vec<u8>)> {
     let mut connection = server.connect()?;
     let mut request = Vec::new();
     write_get(&mut request, &server.target().at(API), None);
-    let begun = Instant::now();
+    let start = Instant::now();
     let body = connection.fetch(&request, ExpectedResponse::Status(200))?;
-    Ok((begun.elapsed(), body))
+    Ok((start.elapsed(), body))
 }
 
-/// Sends one request after another for a while, over one connection.
+/// Sends one request after another over one connection, until the measuring time is over.
 fn get_some(
     house: &RunFolder,
     server: &Server,
@@ -126,10 +125,10 @@ fn get_some(
 ) -> Result<Vec<Measure>> {
     let mut connection = server.connect()?;
     let before = CpuTime::read(server.pid())?;
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut count = 0_u64;
     let mut request = Vec::new();
-    while begun.elapsed() < house.time {
+    while start.elapsed() < house.time {
         let at = usize::try_from(random.below(u64::try_from(ids.len())?))?;
         let id = ids.get(at).context("there are no infra-envs")?;
         request.clear();
@@ -138,7 +137,7 @@ fn get_some(
         ensure!(body.windows(id.len()).any(|part| part == id.as_bytes()), "not the infra-env {id}");
         count += 1;
     }
-    let took = begun.elapsed();
+    let took = start.elapsed();
     let cpu = CpuTime::read(server.pid())?.since(&before);
     Ok(vec![
         higher("GET of one, 1 client", "1/s", float(count) / took.as_secs_f64()),

@@ -1,5 +1,5 @@
-//! Axis: length of the base image. The images are sparse; bytes that do not fit in the root file system follow the
-//! volume.
+//! Axis: length of the base image. The images are sparse. Bytes beyond the maximum length of a root file system follow
+//! the volume.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -20,11 +20,11 @@ use crate::usage::CpuTime;
 
 const RANGE: u64 = 64 << 10;
 const CONNECTIONS: u64 = 8;
-/// Images that are requested, each once.
+/// Number of images to request. Each is requested once.
 const IMAGES: u64 = 20;
 
 pub(crate) fn round(house: &RunFolder, sizes: &[u64], round: u64) -> Result<AxisResult> {
-    let mut found = Vec::with_capacity(sizes.len());
+    let mut results = Vec::with_capacity(sizes.len());
     for &mib in sizes {
         interrupt::check()?;
         let path = house.path("long.iso");
@@ -34,13 +34,13 @@ pub(crate) fn round(house: &RunFolder, sizes: &[u64], round: u64) -> Result<Axis
         let measures = size(house, &setting, mib << 20).with_context(|| format!("{mib} MiB"))?;
         fs::remove_dir_all(&setting.data)?;
         fs::remove_file(&path)?;
-        found.push((mib, measures));
+        results.push((mib, measures));
     }
-    Ok(found)
+    Ok(results)
 }
 
-/// A base image of `len` bytes. Its root file system is below 4 GiB, because cpio has 32-bit sizes; the rest follows
-/// the volume, as the second partition table of a hybrid image does.
+/// Writes a base image of `len` bytes. Its root file system is shorter than 4 GiB, because cpio has 32-bit sizes. The
+/// rest follows the volume, like the second partition table of a hybrid image.
 fn write(path: &Path, len: u64) -> Result<()> {
     const REST: u64 = 8 << 20;
     let rootfs_len = len.saturating_sub(REST).clamp(*Recipe::ROOTFS_LENS.start(), *Recipe::ROOTFS_LENS.end());

@@ -15,22 +15,22 @@ use crate::interrupt;
 use crate::measure::lower;
 use crate::work::Size;
 
-/// Servers are started with no hash records of their base images, and then again with them.
+/// Servers start without hash records of their base images, and then again with these records.
 pub(crate) fn round(house: &RunFolder, sizes: &[u64], round: u64) -> Result<AxisResult> {
     let folder = house.path("live-images");
     let most = sizes.last().copied().unwrap_or_default();
     let images = write(house, &folder, most)?;
-    let mut found = Vec::with_capacity(sizes.len());
+    let mut results = Vec::with_capacity(sizes.len());
     for &count in sizes {
         interrupt::check()?;
         let images: Vec<BenchBaseImage> = images.iter().take(usize::try_from(count)?).cloned().collect();
         let setting = Setting { data: house.path(&format!("live-images-{round}-{count}")), images };
         let measures = size(house, &setting).with_context(|| format!("{count} base images"))?;
         fs::remove_dir_all(&setting.data)?;
-        found.push((count, measures));
+        results.push((count, measures));
     }
     fs::remove_dir_all(&folder)?;
-    Ok(found)
+    Ok(results)
 }
 
 fn size(house: &RunFolder, setting: &Setting) -> Result<Vec<Measure>> {
@@ -52,7 +52,7 @@ fn size(house: &RunFolder, setting: &Setting) -> Result<Vec<Measure>> {
     Ok(measures)
 }
 
-/// Base images with different versions, and so with different identifiers.
+/// Writes base images with different versions, and so with different identifiers.
 fn write(house: &RunFolder, folder: &PathBuf, count: u64) -> Result<Vec<BenchBaseImage>> {
     fs::create_dir(folder)?;
     let rootfs_len = if house.size == Size::Full { 16 << 20 } else { 1 << 20 };

@@ -1,6 +1,7 @@
-//! How cost grows: measures only Kindling, with a growing amount of one thing while all else stays the same.
+//! Growth of cost: measures only Kindling, with a growing amount of one thing while all else stays the same.
 //!
-//! Each axis is measured in rounds; a round starts and stops its own servers. `docs/scale.md` explains the figures.
+//! Each axis is measured in rounds, and each round starts and stops its own servers. `docs/scale.md` explains the
+//! measurements.
 
 mod axis;
 mod capacity;
@@ -25,7 +26,7 @@ use crate::figures::Measure;
 use crate::machine::{self, Machine};
 use crate::options::ScaleOptions;
 
-/// Result of a round: figures for each size, in the order of sizes.
+/// Measurements of a round for each size, in the order of sizes.
 type AxisResult = Vec<(u64, Vec<Measure>)>;
 
 /// Measures all selected axes.
@@ -61,14 +62,14 @@ fn curve(house: &RunFolder, axis: Axis, options: &ScaleOptions) -> Result<Curve>
     let sizes = axis.sizes(options.size());
     for round in 1..=options.rounds() {
         eprintln!("{}: round {round} of {}", axis.key(), options.rounds());
-        let found = match axis {
+        let results = match axis {
             Axis::Hosts => hosts::round(house, sizes, round),
             Axis::InfraEnvs => infra_envs::round(house, sizes, round),
             Axis::LiveImages => live_images::round(house, sizes, round),
             Axis::ImageLength => length::round(house, sizes, round),
             Axis::Connections => connections::round(house, sizes, round),
         };
-        for (size, measures) in found.with_context(|| axis.key())? {
+        for (size, measures) in results.with_context(|| axis.key())? {
             curve.add(size, &measures);
         }
     }

@@ -1,15 +1,15 @@
-//! Static networks of invented hosts.
+//! Static networks of simulated hosts.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-/// Hosts per round: as many as the addresses of a round allow.
+/// Maximum number of hosts in a round, which has no more addresses.
 const MAX_HOSTS: u64 = 1 << 14;
-/// Rounds with distinct addresses.
+/// Maximum number of rounds, each with its own addresses.
 const MAX_ROUNDS: u64 = 1 << 6;
 
 /// Returns `count` hosts, each with two static interfaces, a route and a name server, in the format of the API. No host
-/// repeats in another round.
+/// occurs in two rounds.
 ///
 /// # Errors
 ///
@@ -19,7 +19,7 @@ pub(crate) fn hosts(count: u64, round: u64) -> Result<Vec<Value>> {
     Ok((1..=count).map(|number| host(number + MAX_HOSTS * (round % MAX_ROUNDS))).collect())
 }
 
-/// The host with a number below 2^20, the number of addresses in 172.16.0.0/12.
+/// Returns the host with a number below 2^20, the number of addresses in 172.16.0.0/12.
 fn host(number: u64) -> Value {
     let [high, middle, low] = [number >> 16, number >> 8, number].map(|part| part & 0xff);
     let (first, second) = (format!("10.{high}.{middle}.{low}"), format!("172.{}.{middle}.{low}", 16 + high));

@@ -11,11 +11,11 @@ use crate::figures::{Better, Measure, float, percentile};
 use crate::infra_env::{self, NewInfraEnv};
 use crate::measure::{MIB, lower, milliseconds};
 
-/// The first byte of an image.
+/// The response to a request for the first byte of an image.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FirstByte {
     pub(crate) took: Duration,
-    /// The length of the whole image.
+    /// Length of the whole image.
     pub(crate) total: u64,
 }
 
@@ -27,11 +27,11 @@ pub(crate) struct FirstByte {
 pub(crate) fn first_byte(connection: &mut Connection, server: &Server, path: &str) -> Result<FirstByte> {
     let mut request = Vec::new();
     write_get(&mut request, &server.target().at(path), Some((0, 0)));
-    let begun = Instant::now();
+    let start = Instant::now();
     let answer = connection
         .ask(&request, ExpectedResponse::Status(206), &mut Sink::Discard)
         .with_context(|| path.to_owned())?;
-    let took = begun.elapsed();
+    let took = start.elapsed();
     let range = answer.head().and_then(|head| head.content_range);
     let range = range.with_context(|| format!("{path}: no Content-Range"))?;
     ensure!(
@@ -54,16 +54,15 @@ pub(crate) fn make(
     infra_env::post(connection, server.target(), &NewInfraEnv { name, version, networks: &[] }.body())
 }
 
-/// The path of a file of the infra-env.
 pub(crate) fn file(id: &str, name: &str) -> String {
     format!("/i/{id}/{name}")
 }
 
-/// The median of some times in milliseconds.
+/// Returns the median of `times` in milliseconds.
 ///
 /// # Errors
 ///
-/// Returns an error if there are no times.
+/// Returns an error if `times` is empty.
 pub(crate) fn median(times: &[Duration]) -> Result<f64> {
     let mut times: Vec<f64> = times.iter().copied().map(milliseconds).collect();
     percentile(&mut times, 50).context("nothing was measured")

@@ -15,10 +15,8 @@ use crate::report::{number, with_generated};
 
 const BEGIN: &str = "<!-- scale: begin -->";
 const END: &str = "<!-- scale: end -->";
-/// Name and version of the subject.
 const SUBJECT: &str = "kindling";
 
-/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) machine: Machine,
@@ -29,7 +27,6 @@ pub(crate) struct Report {
     pub(crate) curves: Vec<Curve>,
 }
 
-/// The result of one axis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Curve {
     pub(crate) key: String,
@@ -39,7 +36,6 @@ pub(crate) struct Curve {
     pub(crate) points: Vec<Point>,
 }
 
-/// The result of one size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Point {
     pub(crate) size: u64,
@@ -56,10 +52,9 @@ impl Curve {
         }
     }
 
-    /// Adds the result of one round at a size.
     pub(crate) fn add(&mut self, size: u64, measures: &[Measure]) {
-        let known = self.points.iter().position(|point| point.size == size);
-        let at = known.unwrap_or_else(|| {
+        let existing = self.points.iter().position(|point| point.size == size);
+        let at = existing.unwrap_or_else(|| {
             let line = Line::new(&format!("{}-{size}", self.key), &format!("{size} {}", self.unit));
             self.points.push(Point { size, line });
             self.points.len() - 1
@@ -69,7 +64,7 @@ impl Curve {
         }
     }
 
-    /// Titles and units of all figures, in the order of their first measurement.
+    /// Names and units of all measurements, in the order of their first occurrence.
     pub(crate) fn figures(&self) -> Vec<(&str, &str)> {
         let mut names: Vec<(&str, &str)> = Vec::new();
         for figure in self.points.iter().flat_map(|point| &point.line.figures) {
@@ -81,13 +76,13 @@ impl Curve {
         names
     }
 
-    /// The medians of a figure by size.
+    /// The medians of a measurement by size.
     pub(crate) fn medians(&self, name: &str) -> Vec<(u64, f64)> {
         let median = |point: &Point| Some((point.size, point.line.figure(name).and_then(middle)?));
         self.points.iter().filter_map(median).collect()
     }
 
-    /// A row for each figure, a column for each size.
+    /// Writes a table with a row for each measurement and a column for each size.
     fn table(&self, text: &mut String) {
         let sizes: Vec<String> = self.points.iter().map(|point| grouped(point.size)).collect();
         let _ = writeln!(
@@ -113,7 +108,7 @@ fn middle(figure: &Figure) -> Option<f64> {
     figure.median(SUBJECT)
 }
 
-/// With commas between thousands.
+/// Formats a number with commas between thousands.
 pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + 6);
@@ -162,7 +157,6 @@ pub(crate) mod tests {
     use crate::report::tests::{assert_golden, example as other};
     use crate::scale::probe::{higher, mib};
 
-    /// An invented run.
     pub(crate) fn example() -> Report {
         let mut hosts = Curve::new(Axis::Hosts);
         let mut connections = Curve::new(Axis::Connections);

@@ -1,4 +1,4 @@
-//! Starts Kindling with the data of a size.
+//! Starts Kindling with the data of one size.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,19 +16,17 @@ use crate::work::Size;
 
 /// The OpenShift version of a base image. Hosts of this version take keyfiles, which Kindling generates from nmstate.
 pub(crate) const VERSION: &str = "4.14";
-/// How long hashing all base images may take: one of them has 64 GiB.
+/// Maximum time for hashing all base images. The longest one is 64 GiB.
 const READING: Duration = Duration::from_secs(1800);
 
-/// Settings that all measurements share.
 #[derive(Debug)]
 pub(crate) struct RunFolder {
     place: RunFiles,
     pub(crate) size: Size,
-    /// Length of a measurement of rates.
+    /// Duration of a measurement of rates.
     pub(crate) time: Duration,
 }
 
-/// A base image of a server.
 #[derive(Debug, Clone)]
 pub(crate) struct BenchBaseImage {
     pub(crate) openshift_version: String,
@@ -43,7 +41,7 @@ pub(crate) struct Setting {
 }
 
 impl RunFolder {
-    /// Writes a base image of a typical length.
+    /// Prepares a folder with a base image of a typical length.
     ///
     /// # Errors
     ///
@@ -62,12 +60,11 @@ impl RunFolder {
         Ok(Self { place, size, time: options.time() })
     }
 
-    /// A path in the folder of the run.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.place.folder.join(name)
     }
 
-    /// A setup with only this base image and a data directory of this name.
+    /// A setup with only this base image, and with a data directory of the given name.
     pub(crate) fn setting(&self, name: &str) -> Setting {
         let base = BenchBaseImage { openshift_version: VERSION.to_owned(), path: self.place.base.clone() };
         Setting { data: self.path(name), images: vec![base] }
@@ -89,7 +86,7 @@ impl RunFolder {
 }
 
 impl BenchBaseImage {
-    /// The entry in the list of OS images.
+    /// The base image's entry in the list of OS images.
     fn os_image_entry(&self) -> Value {
         json!({
             "openshift_version": self.openshift_version, "cpu_architecture": "x86_64",
@@ -99,7 +96,6 @@ impl BenchBaseImage {
     }
 }
 
-/// A running server, which is stopped when the value is dropped.
 #[derive(Debug)]
 pub(crate) struct Server(StartedServer);
 
@@ -112,14 +108,13 @@ impl Server {
         self.0.process.pid()
     }
 
-    /// Time from the start until the base images were ready.
     pub(crate) fn ready(&self) -> Duration {
         self.0.ready
     }
 
     /// # Errors
     ///
-    /// Returns an error if the server does not answer.
+    /// Returns an error if the server does not accept the connection.
     pub(crate) fn connect(&self) -> Result<Connection> {
         Connection::open(self.target())
     }
