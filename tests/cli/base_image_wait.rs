@@ -1,4 +1,4 @@
-//! Requests that wait for a base image whose server does not answer.
+//! Requests that wait for a base image whose server sends no response.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use crate::support::Scratch;
 
 const PATH: &str = "/boot-artifacts/kernel?version=4.18";
 
-/// Starts a server whose base image is on a server that accepts connections only.
+/// Starts a server whose base image is at a server that accepts connections and sends nothing.
 fn start(options: &[&str]) -> (ServeProcess, TcpListener, Scratch) {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let images = format!(
@@ -20,7 +20,7 @@ fn start(options: &[&str]) -> (ServeProcess, TcpListener, Scratch) {
     (server, silent, scratch)
 }
 
-/// Reads a response and asserts that it asks the client to try again later.
+/// Reads a response, which must ask the client to try again later.
 fn assert_refused(mut stream: TcpStream) {
     let mut response = String::new();
     stream.read_to_string(&mut response).unwrap();
@@ -48,7 +48,7 @@ fn waiting_request_does_not_delay_the_shutdown() {
     let (server, silent, _scratch) = start(&["--base-image-wait", "1h", "--drain-time", "1h"]);
     let stream = send_request(&server);
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    // The request has started the download, so it waits.
+    // The request has started the download, for which it waits.
     silent.accept().unwrap();
     server.send_signal("TERM");
     assert_refused(stream);

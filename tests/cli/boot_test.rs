@@ -20,8 +20,8 @@ fn boot_with(script: &str, options: &[&str]) -> RunOutput {
 }
 
 #[test]
-fn kvm_that_fails_while_the_machine_runs_ends_the_boot_with_a_hint() {
-    // QEMU stops the virtual CPU, and does not exit.
+fn kvm_failure_during_a_boot_ends_it_with_a_hint() {
+    // QEMU stops the virtual CPU but does not exit.
     let qemu = "echo booting; echo 'KVM internal error. Suberror: 1' >&2; exec sleep 600";
     let output = boot_with(qemu, &[]);
     assert_eq!(output.status.code(), Some(1), "{}", output.stderr);

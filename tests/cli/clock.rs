@@ -11,12 +11,12 @@ use serde_json::json;
 use crate::serve::{RawAnswer, ServeProcess};
 use crate::support::{Scratch, require_file, require_tool};
 
-/// How long the monitor may take to notice a silent host.
+/// Maximum time until the monitor notices a silent host.
 const MAX_DELAY: Duration = Duration::from_secs(60);
 
 const INFRA_ENVS: &str = "/api/assisted-install/v2/infra-envs";
 
-/// A server that reads its time from a file, with one infra-env.
+/// A server with one infra-env that reads its time from a file.
 struct JumpingClock {
     server: ServeProcess,
     scratch: Scratch,
@@ -44,8 +44,8 @@ impl JumpingClock {
         command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
         let server = ServeProcess::spawn(command, 1);
         let body = r#"{"name":"demo","pull_secret":"{\"auths\":{\"quay.io\":{\"auth\":\"dXNlcjpwYXNz\"}}}"}"#;
-        let made = Self::post_json(&server, &format!("POST {INFRA_ENVS}"), body);
-        let infra_env = made.json()["id"].as_str().unwrap().to_owned();
+        let created = Self::post_json(&server, &format!("POST {INFRA_ENVS}"), body);
+        let infra_env = created.json()["id"].as_str().unwrap().to_owned();
         Some(Self { server, scratch, infra_env })
     }
 
@@ -68,8 +68,8 @@ impl JumpingClock {
         let hosts = format!("{INFRA_ENVS}/{}/hosts", self.infra_env);
         let id = "3d8a7a3c-8d0e-4f3b-9d3c-0c1f0b7c5a11";
         let body = json!({"host_id": id, "discovery_agent_version": "1"}).to_string();
-        let made = Self::post_json(&self.server, &format!("POST {hosts}"), &body);
-        assert_eq!(made.status, 201, "{made:?}");
+        let created = Self::post_json(&self.server, &format!("POST {hosts}"), &body);
+        assert_eq!(created.status, 201, "{created:?}");
         format!("{hosts}/{id}")
     }
 
@@ -95,7 +95,7 @@ impl JumpingClock {
 }
 
 impl Drop for JumpingClock {
-    /// Removes what libfaketime leaves in shared memory when its process is killed.
+    /// Removes the shared memory of libfaketime, which remains after the process is killed.
     fn drop(&mut self) {
         let process = self.server.child.id();
         for file in [format!("faketime_shm_{process}"), format!("sem.faketime_sem_{process}")] {
@@ -126,13 +126,13 @@ fn clock_jumps_do_not_break_downloads_or_conditions() {
     }
     let mut rest = Vec::new();
     slow.read_to_end(&mut rest).unwrap();
-    let sent = [head, rest].concat();
-    let start = sent.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
-    assert!(sent[start..] == first.body[..]);
+    let bytes = [head, rest].concat();
+    let start = bytes.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+    assert!(bytes[start..] == first.body[..]);
 }
 
 #[test]
-fn image_changed_while_the_clock_is_behind_is_a_new_one() {
+fn image_changed_while_the_clock_is_behind_gets_new_validators() {
     let Some(jumping) = JumpingClock::start() else { return };
     let before = jumping.get_image("");
     let dated = before.header("last-modified").unwrap().to_owned();
@@ -145,9 +145,9 @@ fn image_changed_while_the_clock_is_behind_is_a_new_one() {
     assert_eq!(changed.status, 200);
     assert_ne!(changed.header("etag"), before.header("etag"));
     // `Last-Modified` is never in the future, so it is absent here.
-    let told: i32 = changed.header("last-modified").unwrap().split(' ').nth(3).unwrap().parse().unwrap();
-    assert!(told < this_year, "{}", changed.head);
-    // A client that uses only the date gets the new image from its start, both now and when the clock is right again.
+    let year: i32 = changed.header("last-modified").unwrap().split(' ').nth(3).unwrap().parse().unwrap();
+    assert!(year < this_year, "{}", changed.head);
+    // A client that sends only the date gets the new image from its start, both now and when the clock is right again.
     for offset in ["-3y", "+1d"] {
         jumping.set_offset(offset);
         let resumed = jumping.get_image(&format!("If-Range: {dated}\r\nRange: bytes=5000-"));

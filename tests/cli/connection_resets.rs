@@ -12,15 +12,14 @@ use socket2::{Domain, Socket, Type};
 use crate::downloads::ServedImage;
 use crate::serve::{PATIENCE, ServeProcess};
 
-/// As many as the descriptor limit of a test allows at a time.
+/// As many connections as the descriptor limit of a test allows at a time.
 const BATCH: usize = 500;
 const BATCHES: usize = 4;
-/// How long the server may take to release reset connections.
+/// Maximum time until the server releases reset connections.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Descriptors that server threads open on first use: each has a pipe.
+/// Number of descriptors that server threads open on first use. Each thread has a pipe.
 const THREAD_DESCRIPTORS: usize = 200;
-/// The kernel counts processor time in hundredths of a second. `sysconf(_SC_CLK_TCK)` is 100 on every Linux
-/// architecture.
+/// The kernel counts CPU time in hundredths of a second. `sysconf(_SC_CLK_TCK)` is 100 on every Linux architecture.
 const TICKS_PER_SECOND: u64 = 100;
 
 /// Number of open descriptors of the server, and how many of them are sockets.
@@ -32,7 +31,7 @@ fn open_descriptors(server: &ServeProcess) -> (usize, usize) {
     (targets.len(), sockets)
 }
 
-/// The processor time that the server has used, in ticks.
+/// CPU time that the server has used, in ticks.
 fn processor_ticks(server: &ServeProcess) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{}/stat", server.child.id())).unwrap();
     let (_, fields) = stat.rsplit_once(") ").unwrap();
@@ -40,7 +39,7 @@ fn processor_ticks(server: &ServeProcess) -> u64 {
     ticks(11) + ticks(12)
 }
 
-/// A connection with a small receive buffer, so that the server keeps most of the response.
+/// Connects with a small receive buffer, so that most of the response stays in the server.
 fn connect_with_small_buffer(server: &ServeProcess) -> TcpStream {
     let address: SocketAddr = server.addresses[0].parse().unwrap();
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None).unwrap();
@@ -50,8 +49,8 @@ fn connect_with_small_buffer(server: &ServeProcess) -> TcpStream {
 }
 
 /// Starts ranges of 64, 128 and 256 KiB, and resets their connections after the first bytes. Half of the connections
-/// are closed with unread bytes, the others with a linger time of zero. On most of them the server is waiting for the
-/// next request then; on others it is writing, or waiting for the last bytes to be acknowledged.
+/// are closed with unread bytes, the others with a linger time of zero. At that time, the server waits for the next
+/// request on most connections. On the others it is writing, or waiting until the client acknowledges the last bytes.
 fn reset_a_batch(images: &ServedImage) {
     let mut streams: Vec<TcpStream> = (0..BATCH).map(|_| connect_with_small_buffer(&images.server)).collect();
     for (number, stream) in streams.iter_mut().enumerate() {
@@ -72,25 +71,26 @@ fn reset_a_batch(images: &ServedImage) {
         stream.read_exact(&mut start).unwrap();
         assert!(start.starts_with(b"HTTP/1.1 20"));
     }
-    // The server has handed the rest to the kernel and waits for the next request.
+    // By now, the server has passed the rest to the kernel and waits for the next request.
     thread::sleep(Duration::from_millis(400));
     for stream in streams.iter().step_by(2) {
         socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO)).unwrap();
     }
 }
 
-/// Waits until the server's descriptors and processor time return to their earlier level. The error says what does not.
+/// Waits until the server's descriptors and CPU time return to their earlier level. The error names the resource that
+/// does not.
 fn wait_for_release(images: &ServedImage, before: (usize, usize)) -> Result<(), String> {
-    let begun = Instant::now();
+    let start = Instant::now();
     let is_as_before = |(all, sockets)| all <= before.0 + THREAD_DESCRIPTORS && sockets <= before.1;
     while !is_as_before(open_descriptors(&images.server)) {
         let open = open_descriptors(&images.server);
-        // A leak is not a matter of a busy machine.
-        assert!(begun.elapsed() < PATIENCE, "{open:?} descriptors and sockets are open, {before:?} were");
+        // A busy machine cannot explain a leak.
+        assert!(start.elapsed() < PATIENCE, "{open:?} descriptors and sockets are open, {before:?} were");
         thread::sleep(Duration::from_millis(10));
     }
-    if begun.elapsed() >= RELEASE_TIMEOUT {
-        return Err(format!("the descriptors were released after {:?}", begun.elapsed()));
+    if start.elapsed() >= RELEASE_TIMEOUT {
+        return Err(format!("the descriptors were released after {:?}", start.elapsed()));
     }
     let ticks = processor_ticks(&images.server);
     thread::sleep(Duration::from_secs(1));
@@ -101,7 +101,7 @@ fn wait_for_release(images: &ServedImage, before: (usize, usize)) -> Result<(), 
     Ok(())
 }
 
-/// Resets connections and ends the server. The error says what was not released in time.
+/// Resets connections and stops the server. The error names the resource that the server did not release in time.
 fn reset_connections() -> Result<(), String> {
     let images = ServedImage::start(&[]);
     let before = open_descriptors(&images.server);
@@ -109,10 +109,10 @@ fn reset_connections() -> Result<(), String> {
         reset_a_batch(&images);
     }
     wait_for_release(&images, before)?;
-    let begun = Instant::now();
+    let start = Instant::now();
     images.server.stop();
-    if begun.elapsed() >= Duration::from_secs(1) {
-        return Err(format!("the server took {:?} to end", begun.elapsed()));
+    if start.elapsed() >= Duration::from_secs(1) {
+        return Err(format!("the server took {:?} to end", start.elapsed()));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Commands that are killed, that fail midway, or that run concurrently.
+//! Commands that get killed, fail midway, or run concurrently.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -15,8 +15,8 @@ use crate::support::{
     EDIT_MARKER, FixtureImage, KINDLING, ProgramRun, RunOutput, Scratch, check_each, different_fixtures,
 };
 
-/// Runs kindling with a limit on file length, in 512-byte blocks: the kernel kills the process at the limit, or, if the
-/// signal is ignored, fails the write.
+/// Runs kindling with a limit on file length, in 512-byte blocks. At the limit, the kernel kills the process, or fails
+/// the write if the process ignores the signal.
 fn run_with_file_limit(scratch: &Scratch, blocks: u64, ignored: bool, line: &str) -> RunOutput {
     let ignore = if ignored { "trap '' XFSZ; " } else { "" };
     let script = format!("{ignore}ulimit -c 0; ulimit -f {blocks}; exec {KINDLING} {line}");
@@ -130,7 +130,7 @@ fn interrupted_edit_is_refused_until_it_is_reset() {
             let mut marked = image.bytes.clone();
             let start = usize::try_from(image.truth.ignition.unwrap().offset).unwrap();
             marked[start..start + EDIT_MARKER.len()].copy_from_slice(EDIT_MARKER);
-            // Half of the edit was written.
+            // The state after half of the edit.
             let kargs = usize::try_from(image.truth.kargs[0].offset).unwrap();
             marked[kargs..kargs + 4].copy_from_slice(b"half");
             scratch.write("image.iso", &marked);
@@ -149,7 +149,7 @@ fn interrupted_edit_is_refused_until_it_is_reset() {
     );
 }
 
-/// As on a full disk, the write fails and the command reports it; the image is in the same state as after a kill.
+/// The write fails as on a full disk, and the command reports it. The image is in the same state as after a kill.
 #[test]
 fn write_that_fails_is_reported() {
     let image = full_featured_image();
@@ -198,7 +198,8 @@ fn killed_copy_leaves_no_file() {
 
 const LARGE: u64 = 192 << 20;
 
-/// Kills a copy of a large image midway. A file system that shares blocks copies at once; then the copy is complete.
+/// Kills a copy of a large image midway. A file system that shares blocks copies the image immediately; then the copy
+/// is complete.
 #[test]
 fn killed_large_copy_is_complete_or_absent() {
     let scratch = Scratch::new();
@@ -215,11 +216,11 @@ fn killed_large_copy_is_complete_or_absent() {
             .command(["iso", "kargs", "modify", "-a", "quiet", "-o", "out.iso", "image.iso"])
             .command();
         let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let begun = Instant::now();
+        let start = Instant::now();
         let mut unnamed = false;
-        while child.try_wait().unwrap().is_none() && begun.elapsed() < Duration::from_secs(60) {
-            if let Some(named) = has_partial_file(child.id(), scratch.folder()) {
-                unnamed = !named;
+        while child.try_wait().unwrap().is_none() && start.elapsed() < Duration::from_secs(60) {
+            if let Some(has_name) = has_partial_file(child.id(), scratch.folder()) {
+                unnamed = !has_name;
                 break;
             }
         }
@@ -259,7 +260,8 @@ fn fill_holes(path: &Path, extent: fixtures::Extent) {
     }
 }
 
-/// Whether a process has written part of a file in this folder, and whether that file already has a name.
+/// Returns `Some(true)` if a partly written file in this folder already has a name, and `None` if the process has no
+/// such file open.
 fn has_partial_file(process: u32, folder: &Path) -> Option<bool> {
     for entry in fs::read_dir(format!("/proc/{process}/fd")).ok()? {
         let descriptor = entry.ok()?.path();
@@ -276,8 +278,8 @@ fn has_partial_file(process: u32, folder: &Path) -> Option<bool> {
 #[test]
 fn concurrent_in_place_edits_exclude_each_other() {
     let scratch = full_featured_image().scratch_with_image();
-    let held = File::open(scratch.path("image.iso")).unwrap();
-    held.lock().unwrap();
+    let lock_holder = File::open(scratch.path("image.iso")).unwrap();
+    lock_holder.lock().unwrap();
     for line in [
         "iso kargs modify -a quiet image.iso",
         "iso ignition embed -i config.ign image.iso",
@@ -288,7 +290,7 @@ fn concurrent_in_place_edits_exclude_each_other() {
     assert!(scratch.read("image.iso") == full_featured_image().bytes);
     scratch.run_kindling("iso kargs modify -a quiet -o out.iso image.iso").expect_success();
     scratch.run_kindling("iso kargs show image.iso").expect_success();
-    drop(held);
+    drop(lock_holder);
     scratch.run_kindling("iso kargs modify -a quiet image.iso").expect_success();
 }
 
@@ -305,21 +307,21 @@ fn concurrent_edits_are_applied_or_refused() {
             (argument, child)
         })
         .collect();
-    let mut kept = Vec::new();
+    let mut applied = Vec::new();
     for (argument, child) in children {
         let output = child.wait_with_output().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
         if output.status.success() {
-            kept.push(argument);
+            applied.push(argument);
         } else {
             assert!(stderr.contains("is being edited by another process"), "{stderr}");
         }
     }
-    let shown = scratch.run_kindling("iso kargs show image.iso").expect_text();
-    let words: Vec<&str> = shown.split_whitespace().collect();
+    let output = scratch.run_kindling("iso kargs show image.iso").expect_text();
+    let words: Vec<&str> = output.split_whitespace().collect();
     assert!(
-        !kept.is_empty() && kept.iter().all(|argument| words.contains(&argument.as_str())),
-        "{kept:?}: {shown}"
+        !applied.is_empty() && applied.iter().all(|argument| words.contains(&argument.as_str())),
+        "{applied:?}: {output}"
     );
-    assert_eq!(words.iter().filter(|word| word.starts_with("number=")).count(), kept.len());
+    assert_eq!(words.iter().filter(|word| word.starts_with("number=")).count(), applied.len());
 }

@@ -1,4 +1,4 @@
-//! Requests that pages of other sites can make an administrator's browser send, if no token is required.
+//! Requests that pages of other sites can make an administrator's browser send to a server without required tokens.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -23,7 +23,7 @@ fn get_from_host(server: &ServeProcess, path: &str, host: &str) -> (u16, String)
 }
 
 #[test]
-fn hosts_of_other_sites_are_refused_on_loopback() {
+fn other_host_names_are_refused_on_loopback() {
     let scratch = Scratch::new();
     let server = ServeProcess::start(&scratch, &[("SERVICE_BASE_URL", "http://10.0.2.2:8090")], &[]);
     for host in ["localhost", "127.0.0.1:1", "10.0.2.2:8090"] {
@@ -34,7 +34,7 @@ fn hosts_of_other_sites_are_refused_on_loopback() {
         assert_eq!(status, 421, "{path}");
         assert!(text.contains(r#"host \"evil.example\""#) && text.contains("allowed hosts"), "{text}");
     }
-    // Boot files and health checks are served under any host name, because machines and supervisors may use any.
+    // Boot files and health checks are available under any host name, because machines and supervisors may use any.
     for path in ["/health", "/live", "/metrics"] {
         assert_eq!(get_from_host(&server, path, "evil.example").0, 200, "{path}");
     }
@@ -68,7 +68,7 @@ fn pages_of_other_sites_change_nothing() {
 }
 
 #[test]
-fn open_service_answers_only_allowed_hosts() {
+fn open_service_accepts_only_allowed_host_names() {
     let scratch = Scratch::new();
     let open = ["--auth-type", "none", "--allow-open-access", "--listen", "0.0.0.0:0"];
     let by_address = ServeProcess::start(&scratch, &[], &open[..]);
@@ -83,7 +83,7 @@ fn open_service_answers_only_allowed_hosts() {
 }
 
 #[test]
-fn unix_sockets_answer_under_any_host() {
+fn unix_sockets_accept_any_host_name() {
     let scratch = Scratch::new();
     let path = scratch.path("socket");
     let server = ServeProcess::start(&scratch, &[], &["--listen", &format!("unix:{}", path.display())]);

@@ -1,4 +1,4 @@
-//! Space of base images that are removed or replaced while the server runs.
+//! Disk space of base images that a running server removes or replaces.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -61,9 +61,9 @@ fn deleted_bytes(server: &ServeProcess) -> u64 {
 
 #[track_caller]
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
+    let start = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
+        assert!(start.elapsed() < PATIENCE, "{what}");
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -71,18 +71,18 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
 /// Waits until no deleted file is open.
 #[track_caller]
 fn wait_until_space_is_free(server: &ServeProcess) {
-    let begun = Instant::now();
+    let start = Instant::now();
     loop {
         let open = (deleted_files(server), deleted_bytes(server));
         if open == (Vec::new(), 0) {
             return;
         }
-        assert!(begun.elapsed() < PATIENCE, "{open:?}");
+        assert!(start.elapsed() < PATIENCE, "{open:?}");
         thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// A connection that stays open, with its own requests.
+/// A keep-alive connection.
 struct KeptConnection(BufReader<TcpStream>);
 
 impl KeptConnection {
@@ -90,7 +90,7 @@ impl KeptConnection {
         Self(BufReader::new(server.connect()))
     }
 
-    /// Sends a request, and returns the length of the body, which is not read yet.
+    /// Sends a request, and returns the length of the unread body.
     fn begin(&mut self, path: &str) -> usize {
         let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
         self.0.get_mut().write_all(head.as_bytes()).unwrap();
@@ -123,7 +123,7 @@ impl KeptConnection {
     }
 }
 
-/// Adds a base image, and waits until it is ready.
+/// Adds a base image and waits until it is ready.
 fn add_image(server: &ServeProcess, url: &str) {
     let body = json!({
         "openshift_version": "4.99", "cpu_architecture": "x86_64", "version": "499.1", "url": url,
@@ -139,13 +139,13 @@ fn wait_until_ready(server: &ServeProcess) {
     wait_until("the image does not become ready", || {
         let health = server.request("GET /health", "").json();
         let images = health["images"].as_array().unwrap();
-        // The server learns of an added image shortly after the response that confirms it.
+        // The server reads the new list of images shortly after the response that confirms the addition.
         images.iter().any(|image| image["version"] == "499.1")
             && images.iter().all(|image| image["state"] == "ready")
     });
 }
 
-/// Removes the added base image, and waits until its file is gone.
+/// Removes the added base image and waits until its file is deleted.
 fn remove_image(server: &ServeProcess, scratch: &Scratch) {
     assert_eq!(server.request(&format!("DELETE {API}/os-images/4.99/x86_64"), "").status, 204);
     wait_until("the file is not deleted", || {
@@ -157,7 +157,7 @@ fn start_server(scratch: &Scratch, variables: &[(&str, &str)]) -> ServeProcess {
     ServeProcess::start(scratch, variables, &["--added-image-servers", "127.0.0.1"])
 }
 
-/// The root file system of a base image.
+/// Returns the root file system of a base image.
 fn rootfs_of(scratch: &Scratch, image: &[u8]) -> Vec<u8> {
     let image = BaseImage::open(scratch.write("reference.iso", image)).unwrap();
     image.rootfs().unwrap().read_all(1 << 30).unwrap()
@@ -166,11 +166,11 @@ fn rootfs_of(scratch: &Scratch, image: &[u8]) -> Vec<u8> {
 const ROOTFS: &str = "/boot-artifacts/rootfs?version=499.1";
 
 #[test]
-fn space_of_removed_images_is_free_at_once() {
+fn removing_an_image_frees_its_space_immediately() {
     let scratch = Scratch::new();
     let server = start_server(&scratch, &[]);
     let urls = [1, 2].map(|mib| serve_file(base_image(mib << 20)));
-    let mut kept = KeptConnection::new(&server);
+    let mut idle = KeptConnection::new(&server);
     for round in 0..4 {
         add_image(&server, &urls[round % 2]);
         let body = json!({
@@ -179,24 +179,24 @@ fn space_of_removed_images_is_free_at_once() {
         })
         .to_string();
         let headers = format!("Content-Type: application/json\r\nContent-Length: {}", body.len());
-        let made = server.request_with_body(&format!("POST {API}/infra-envs"), &headers, &body);
-        let id = made.json()["id"].as_str().unwrap().to_owned();
+        let created = server.request_with_body(&format!("POST {API}/infra-envs"), &headers, &body);
+        let id = created.json()["id"].as_str().unwrap().to_owned();
         for file in ["full.iso", "minimal.iso", "kernel", "initrd", "rootfs"] {
             let path = format!("/i/{id}/{file}");
-            assert!(!kept.get(&path).is_empty());
+            assert!(!idle.get(&path).is_empty());
             assert_eq!(server.request(&format!("GET {path}"), "Range: bytes=0-99").status, 206);
         }
         assert_eq!(server.request(&format!("GET {ROOTFS}"), "").status, 200);
         assert_eq!(server.request(&format!("DELETE {API}/infra-envs/{id}"), "").status, 204);
         remove_image(&server, &scratch);
-        // The idle connection has read everything.
+        // The idle connection has read every response.
         wait_until_space_is_free(&server);
     }
     server.stop();
 }
 
 #[test]
-fn reader_of_a_removed_image_finishes_and_is_counted() {
+fn removed_image_counts_until_its_last_reader_finishes() {
     let scratch = Scratch::new();
     let server = start_server(&scratch, &[]);
     let image = base_image(ROOTFS_LEN);
@@ -218,7 +218,7 @@ fn reader_of_a_removed_image_finishes_and_is_counted() {
 }
 
 #[test]
-fn space_of_replaced_images_is_free_while_readers_finish() {
+fn replaced_image_counts_until_its_last_reader_finishes() {
     let scratch = Scratch::new();
     let [first, second] = [ROOTFS_LEN, ROOTFS_LEN / 2].map(base_image);
     let path = scratch.write("base.iso", &first);

@@ -1,5 +1,5 @@
-//! `kindling demo`: every printed command works, its hosts read the image and register, and it removes its files.
-//! `kindling fixture`.
+//! `kindling demo` and `kindling fixture`. Every command that the demo prints works, its hosts read the image and
+//! register, and it removes its files.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -40,9 +40,9 @@ fn every_printed_command_works() {
     let mut child = demo_command(data.path()).current_dir(&place).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
     let running = RunningDemo(child);
-    let told: Vec<String> = lines.by_ref().take_while(|line| !line.starts_with("Ctrl-C")).collect();
-    let page = told.iter().find_map(|line| line.strip_prefix("In a browser: ")).unwrap();
-    let commands: Vec<String> = told
+    let printed: Vec<String> = lines.by_ref().take_while(|line| !line.starts_with("Ctrl-C")).collect();
+    let page = printed.iter().find_map(|line| line.strip_prefix("In a browser: ")).unwrap();
+    let commands: Vec<String> = printed
         .iter()
         .filter_map(|line| line.strip_prefix("  ").map(str::to_owned))
         .filter(|line| !line.starts_with('#'))
@@ -119,9 +119,9 @@ fn simulated_hosts_boot_without_the_proxy_of_the_environment() {
         let image =
             lines.find_map(|line| line.strip_prefix("  curl -fO http://").map(str::to_owned)).unwrap();
         let (origin, infra_env) = image.strip_suffix("/full.iso").unwrap().split_once("/i/").unwrap();
-        let begun = Instant::now();
+        let start = Instant::now();
         while get(origin, &format!("/api/assisted-install/v2/infra-envs/{infra_env}/hosts")).trim() == "[]" {
-            assert!(begun.elapsed() < Duration::from_secs(60), "no hosts at {address}");
+            assert!(start.elapsed() < Duration::from_secs(60), "no hosts at {address}");
             thread::sleep(Duration::from_millis(100));
         }
     }
@@ -161,7 +161,7 @@ fn simulated_hosts_read_the_image_register_and_become_known() {
     let image = lines.find_map(|line| line.strip_prefix("  curl -fO ").map(str::to_owned)).unwrap();
     let (origin, infra_env) = image.strip_suffix("/full.iso").unwrap().split_once("/i/").unwrap();
     let address = origin.strip_prefix("http://").unwrap();
-    let begun = Instant::now();
+    let start = Instant::now();
     loop {
         let hosts = get(address, &format!("/api/assisted-install/v2/infra-envs/{infra_env}/hosts"));
         let hosts: Vec<serde_json::Value> = serde_json::from_str(&hosts).unwrap();
@@ -180,13 +180,13 @@ fn simulated_hosts_read_the_image_register_and_become_known() {
             assert_eq!(readers, expected);
             break;
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "{hosts:?}");
+        assert!(start.elapsed() < Duration::from_secs(60), "{hosts:?}");
         thread::sleep(Duration::from_millis(100));
     }
 }
 
 #[test]
-fn demo_without_hosts_has_none() {
+fn demo_with_zero_hosts_registers_no_host() {
     let data = TempDir::new().unwrap();
     let mut command = demo_command(data.path());
     let mut child = command.args(["--hosts", "0"]).stdout(Stdio::piped()).spawn().unwrap();
@@ -196,7 +196,7 @@ fn demo_without_hosts_has_none() {
     assert!(first.ends_with("one infra-env with no hosts."), "{first}");
 }
 
-/// The body of an answer.
+/// Returns the body of a response.
 fn get(address: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.0\r\n\r\n").unwrap();

@@ -1,4 +1,4 @@
-//! The cost of a client that requests long work and disconnects.
+//! The cost of a client that requests long work and disconnects before it ends.
 
 use std::fs;
 use std::io::Write;
@@ -14,20 +14,20 @@ use crate::support::Scratch;
 const INFRA_ENVS: &str = "POST /api/assisted-install/v2/infra-envs";
 const OS_IMAGES: &str =
     r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "http://a/b", "version": "1"}]"#;
-/// Translating these takes seconds.
+/// Translating the networks of this many hosts takes seconds.
 const HOSTS: u32 = 2000;
 const FEW_HOSTS: u32 = 40;
-/// Clock ticks per second in `/proc/PID/stat`.
+/// Duration of a clock tick in `/proc/PID/stat`.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Processor time that a server has used.
+/// CPU time that a server has used.
 fn processor_time(server: &ServeProcess) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{}/stat", server.child.id())).unwrap();
     let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
     TICK * [fields[11], fields[12]].map(|ticks| ticks.parse::<u32>().unwrap()).iter().sum()
 }
 
-/// A request for an infra-env with hosts whose networks take long to translate.
+/// An infra-env whose host networks take long to translate.
 fn slow_infra_env_request(hosts: u32) -> String {
     let dummies: String =
         (0..80).map(|number| format!(", {{name: d{number}, type: dummy, state: up}}")).collect();
@@ -72,7 +72,7 @@ fn work_stops_when_the_client_disconnects() {
     let mut leaving = server.connect();
     leaving.write_all(slow_infra_env_request(HOSTS).as_bytes()).unwrap();
     wait_for("the work has started", || used() > of_all / 20);
-    // Sends a reset: a client may wait for a response after it has closed only its side.
+    // Sends a reset: after a mere close, the client could still be waiting for the response.
     set_socket_linger(&leaving, Some(Duration::ZERO)).unwrap();
     drop(leaving);
     let mut last = Duration::ZERO;
@@ -83,12 +83,12 @@ fn work_stops_when_the_client_disconnects() {
     assert!(last < of_all / 2, "{last:?} of {of_all:?}");
 }
 
-/// The server checks twice a second.
+/// Waits longer than the interval of the server's checks, which is half a second.
 #[track_caller]
 fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
-    let begun = Instant::now();
+    let start = Instant::now();
     while !is_there() {
-        assert!(begun.elapsed() < PATIENCE * 4, "{what}");
+        assert!(start.elapsed() < PATIENCE * 4, "{what}");
         thread::sleep(Duration::from_millis(500));
     }
 }

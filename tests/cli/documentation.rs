@@ -15,7 +15,7 @@ use crate::support::{KINDLING, Scratch, fixture, require_tool};
 const ADDRESS: &str = "127.0.0.1:8090";
 const INFRA_ENVS: &str = "/api/assisted-install/v2/infra-envs";
 
-/// The blocks of a page that are marked with `try`.
+/// Returns the blocks of a page with the mark `try`.
 fn tried_blocks(page: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut lines = page.lines();

@@ -17,11 +17,11 @@ use crate::support::{CertificateAuthority, ProgramRun, Scratch, private_memory, 
 
 /// Longer than all buffers between server and client.
 const ROOTFS_LEN: u64 = 32 << 20;
-/// Extra memory that a server may use for a thousand downloads.
+/// Extra memory that a server may use for 1,000 downloads.
 const MAX_MEMORY: u64 = 32 << 20;
-/// The same for TLS, where each download has a TLS record.
+/// The same with TLS, where each download has a buffer for one TLS record.
 const MAX_MEMORY_WITH_TLS: u64 = 60 << 20;
-/// Extra memory that may remain after images of two thousand infra-envs, some of which are cached.
+/// Extra memory that may remain after downloads of images of 2,000 infra-envs, some of which are cached.
 const MAX_MEMORY_OF_IMAGES: u64 = 48 << 20;
 
 /// The value of `OS_IMAGES` for a base image at this URL.
@@ -38,7 +38,7 @@ impl OsImagesVariable {
     }
 
     fn apply_to(&self, run: ProgramRun) -> ProgramRun {
-        // The image contains the server's URL, and the port differs from start to start.
+        // The image contains the server's URL, and the port would differ from start to start.
         run.env("OS_IMAGES", &self.0).env("SERVICE_BASE_URL", "http://service.example.com")
     }
 }
@@ -47,13 +47,13 @@ impl OsImagesVariable {
 fn image_of_new_infra_env(server: &ServeProcess) -> String {
     let body = r#"{"name":"demo","pull_secret":"{\"auths\":{\"quay.io\":{\"auth\":\"dXNlcjpwYXNz\"}}}"}"#;
     let headers = format!("Content-Type: application/json\r\nContent-Length: {}", body.len());
-    let made = server.request_with_body("POST /api/assisted-install/v2/infra-envs", &headers, body);
-    let url = made.json()["download_url"].as_str().unwrap().to_owned();
+    let created = server.request_with_body("POST /api/assisted-install/v2/infra-envs", &headers, body);
+    let url = created.json()["download_url"].as_str().unwrap().to_owned();
     let path = url.split_once("://").unwrap().1.split_once('/').unwrap().1;
     format!("/{path}")
 }
 
-/// Starts a server with one infra-env; returns it with the bytes of its image.
+/// A server with one infra-env, and the bytes of its image.
 pub(crate) struct ServedImage {
     pub(crate) server: ServeProcess,
     pub(crate) path: String,
@@ -77,12 +77,12 @@ impl ServedImage {
         Self { server, path, bytes: Arc::new(bytes), scratch }
     }
 
-    /// A download whose response head was read.
+    /// Starts a download and reads only the head of the response.
     fn begin_download(&self) -> BufReader<TcpStream> {
         let (path, len) = (&self.path, self.bytes.len());
         let mut stream = self.server.connect();
         stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n").as_bytes()).unwrap();
-        // A small receive buffer, because there are many of these.
+        // A small receive buffer, because a test opens many connections.
         let mut stream = BufReader::with_capacity(4096, stream);
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
@@ -94,7 +94,7 @@ impl ServedImage {
     }
 }
 
-/// A base image in which no two ranges are equal, and the offset of its root file system.
+/// Returns a base image in which no two ranges are equal, and the extent of its root file system.
 fn base_image() -> (Vec<u8>, Range<usize>) {
     let truth = Recipe::new(Architecture::X86_64, Era::E2024_12).rootfs_len(ROOTFS_LEN).master();
     let mut base = truth.image.to_vec();
@@ -161,7 +161,7 @@ fn a_thousand_slow_readers_need_little_memory() {
     }
     println!("private memory: {} KiB before, {} KiB at most", before >> 10, most >> 10);
     assert!(most < before + MAX_MEMORY, "{before} before, {most} with 1000 downloads");
-    // All of them can still finish, and others are served meanwhile.
+    // All readers can still finish, and the server responds to other clients meanwhile.
     assert_eq!(images.server.request("GET /health", "").status, 200);
     for stream in streams.iter_mut().step_by(200) {
         let mut tail = vec![0; images.bytes.len() - at];
@@ -172,8 +172,7 @@ fn a_thousand_slow_readers_need_little_memory() {
     images.server.stop();
 }
 
-/// With TLS, base bytes go through a buffer: each connection holds the bytes that are not encrypted yet, and one
-/// record.
+/// With TLS, base bytes go through a buffer. Each connection holds the unencrypted bytes and one record.
 #[test]
 fn a_thousand_slow_readers_over_tls_need_little_memory() {
     let ServedImage { server, path, bytes, scratch } = ServedImage::start(&[]);
@@ -202,7 +201,7 @@ fn a_thousand_slow_readers_over_tls_need_little_memory() {
         assert!(head.starts_with(b"HTTP/1.1 200 "));
         streams.push(stream);
     }
-    // A response that is cached from a TLS request must not be sent to a plain one.
+    // A cached response to a TLS request must not be sent to a plain HTTP client.
     let mut plain = TcpStream::connect(&server.addresses[1]).unwrap();
     plain.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).unwrap();
     assert!(read_to_end(&mut plain).starts_with(b"HTTP/1.0 404 "));
@@ -237,7 +236,7 @@ fn images_of_many_infra_envs_leave_little_memory() {
     images.server.stop();
 }
 
-/// A request holds its slot until the response starts.
+/// A request releases its slot when the response starts.
 #[test]
 fn slow_readers_do_not_delay_other_requests() {
     let images = ServedImage::start(&["--max-concurrent-requests", "1"]);
@@ -254,12 +253,12 @@ fn shutdown_finishes_or_cuts_downloads() {
     let mut streams: Vec<_> = (0..50).map(|_| images.begin_download()).collect();
     images.server.send_signal("TERM");
     let address = images.server.addresses[0].clone();
-    let begun = Instant::now();
+    let start = Instant::now();
     while TcpStream::connect(&address).is_ok() {
-        assert!(begun.elapsed() < PATIENCE, "the listener is closed at once");
+        assert!(start.elapsed() < PATIENCE, "the listener is closed immediately");
         thread::sleep(Duration::from_millis(5));
     }
-    // Half of the clients continue in time, the others after the grace period.
+    // Half of the clients resume within the grace period, the others after it.
     let late = streams.split_off(25);
     let going: Vec<_> = streams
         .into_iter()
@@ -306,7 +305,7 @@ fn shutdown_ends_when_the_last_client_has_read_its_response() {
 }
 
 #[test]
-fn second_signal_ends_downloads_at_once() {
+fn second_signal_ends_downloads_immediately() {
     let images = ServedImage::start(&["--drain-time", "1h"]);
     let mut stream = images.begin_download();
     images.server.send_signal("TERM");

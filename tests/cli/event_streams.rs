@@ -9,11 +9,11 @@ use crate::serve::{PATIENCE, ServeProcess};
 use crate::support::Scratch;
 
 const STREAM: &str = "GET /api/assisted-install/v2/events/stream";
-/// The most streams of one client.
+/// Maximum number of streams of one client.
 const MAX_STREAMS: usize = 32;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Opens a stream, and reads the status of the answer. The head and the first event arrive together.
+/// Opens a stream, and reads the status of the response. The head and the first event arrive together.
 fn open_stream(server: &ServeProcess) -> (u16, BufReader<TcpStream>) {
     let mut stream = server.connect();
     stream
@@ -40,21 +40,21 @@ fn client_has_a_limited_number_of_event_streams() {
     assert_eq!((refused.status, refused.header("retry-after")), (429, Some("30")));
     let reason = "client 127.0.0.1 has 32 streams open, which is the limit";
     assert_eq!(refused.json()["message"], reason);
-    // Other requests of the client are answered.
+    // The limit does not apply to other requests of the client.
     assert_eq!(server.request("GET /health", "").status, 200);
     streams.pop();
-    let begun = Instant::now();
+    let start = Instant::now();
     while open_stream(&server).0 != 200 {
-        assert!(begun.elapsed() < PATIENCE, "a stream that is closed does not count");
+        assert!(start.elapsed() < PATIENCE, "a closed stream does not count");
         thread::sleep(PAUSE);
     }
     drop(streams);
     server.stop();
 }
 
-/// A server that drains would wait for streams, which have no end.
+/// The drain must not wait for streams, which have no end.
 #[test]
-fn shutdown_ends_event_streams_at_once() {
+fn shutdown_ends_event_streams_immediately() {
     let scratch = Scratch::new();
     let server = ServeProcess::start(&scratch, &[("KINDLING_DRAIN_TIME", "1h")], &[]);
     let (status, mut stream) = open_stream(&server);
@@ -63,5 +63,5 @@ fn shutdown_ends_event_streams_at_once() {
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).unwrap();
     let rest = String::from_utf8(rest).unwrap();
-    assert!(rest.ends_with("0\r\n\r\n"), "the answer ends normally: {rest:?}");
+    assert!(rest.ends_with("0\r\n\r\n"), "the response ends normally: {rest:?}");
 }

@@ -52,7 +52,7 @@ fn assert_all_refuse(scratch: &Scratch, verbs: &[&str], name: &str, phrase: &str
     let before = scratch.names();
     for verb in verbs {
         let output = scratch.run_kindling(&verb.replace("{}", name));
-        // `diff` uses exit code 1 for a difference, so its errors have another one.
+        // `diff` reports a difference with exit code 1, so its errors have another code.
         let code = if verb.starts_with("iso diff") { 2 } else { 1 };
         assert_eq!(output.status.code(), Some(code), "{verb} {name}: {}", output.stderr);
         assert!(
@@ -223,7 +223,7 @@ fn directory_option_with_an_unusable_path_is_named() {
     assert_eq!(scratch.read("file"), b"mine");
 }
 
-/// Root may write to any directory, so this runs as another user.
+/// Runs as another user, because root may write to any directory.
 #[test]
 fn directory_without_permission_names_the_option() {
     if !rustix::process::geteuid().is_root() {
@@ -244,7 +244,7 @@ fn directory_without_permission_names_the_option() {
     }
 }
 
-/// If one of several output names exists, no file is written and no path is printed.
+/// If one of several output names exists, the command writes no file and prints no path.
 #[test]
 fn outputs_of_one_command_appear_together_or_not_at_all() {
     let scratch = scratch_with_extracted_initrd();
@@ -283,7 +283,7 @@ fn outputs_of_one_command_appear_together_or_not_at_all() {
     }
 }
 
-/// Like the installer: the current directory.
+/// An empty folder name means the current directory, as for `coreos-installer`.
 #[test]
 fn empty_folder_name_is_the_current_directory() {
     let scratch = scratch_with_extracted_initrd();
@@ -316,7 +316,7 @@ fn output_without_a_name_is_reported() {
     assert_eq!(scratch.names(), before);
 }
 
-/// A re-layout moves bytes, so that writing over the input would corrupt what is still to be read.
+/// A re-layout moves bytes, so in-place output would overwrite bytes before they are read.
 #[test]
 fn in_place_relayout_is_refused_with_advice() {
     let scratch = full_featured_image().scratch_with_image();
@@ -354,7 +354,7 @@ fn symbolic_link_is_followed_by_in_place_edit() {
 fn in_place_edit_keeps_inode_mode_and_length() {
     use std::os::unix::fs::MetadataExt;
     let scratch = full_featured_image().scratch_with_image();
-    // Bytes after the end of the image are kept.
+    // The edit keeps bytes after the end of the image.
     let longer = [full_featured_image().bytes.as_slice(), b"behind the image"].concat();
     scratch.write("image.iso", &longer);
     fs::set_permissions(scratch.path("image.iso"), Permissions::from_mode(0o640)).unwrap();
@@ -373,8 +373,8 @@ fn names_with_spaces_and_dashes_are_accepted() {
     let scratch = full_featured_image().scratch_with_image();
     let odd = "-o an image\u{e9} .iso";
     scratch.write(odd, &full_featured_image().bytes);
-    let shown = scratch.command(["iso", "kargs", "show", "--", odd]).run().expect_text();
-    assert_eq!(shown.trim_end(), full_featured_image().recipe.default_kargs());
+    let output = scratch.command(["iso", "kargs", "show", "--", odd]).run().expect_text();
+    assert_eq!(output.trim_end(), full_featured_image().recipe.default_kargs());
     scratch
         .command(["iso", "kargs", "modify", "-a", "quiet", "-o", "out put.iso", "--", odd])
         .run()

@@ -1,4 +1,4 @@
-//! A server and a command with a full disk, on a small file system that only their process sees.
+//! A server and a command with a full disk: a small file system in their own mount namespace.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -46,13 +46,13 @@ impl SmallDiskServer {
             "{mount} && exec {kindling} serve --listen 127.0.0.1:0 --data-dir disk --images-dir images"
         );
         let server = ServeProcess::spawn(unshare(&serve), 1);
-        // The file system is not visible in this process.
+        // The file system is visible only through the server's process.
         let root = format!("/proc/{}/root", server.child.id());
         let folder = Path::new(&root).join(scratch.path("disk").strip_prefix("/").unwrap());
         Some(Self { server, folder })
     }
 
-    /// Fills the file system except for some bytes.
+    /// Fills the file system, except for `but` bytes.
     fn fill_except(&self, but: usize) {
         let mut file = File::create(self.folder.join("filler")).unwrap();
         let mut left = 16 << 20;
@@ -104,17 +104,17 @@ fn id_of_created(answer: &RawAnswer) -> String {
 
 /// All files of a folder and its subfolders.
 fn all_files(folder: &Path) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut files = Vec::new();
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
         let name = entry.file_name().into_string().unwrap();
         if entry.file_type().unwrap().is_dir() {
-            found.extend(all_files(&entry.path()).into_iter().map(|file| format!("{name}/{file}")));
+            files.extend(all_files(&entry.path()).into_iter().map(|file| format!("{name}/{file}")));
         } else {
-            found.push(name);
+            files.push(name);
         }
     }
-    found.sort();
-    found
+    files.sort();
+    files
 }
 
 #[test]
@@ -126,15 +126,15 @@ fn full_database_disk_is_reported_and_the_service_recovers() {
     let registered = disk.post(&format!("/infra-envs/{env}/hosts"), &json!({"host_id": host}));
     assert_eq!(registered.status, 201);
     disk.fill_except(0);
-    let mut made = 1;
+    let mut created = 1;
     // Some writes fit in the free space of existing files.
     let refused = loop {
         let answer = disk.post("/infra-envs", &infra_env_body());
         if answer.status != 201 {
             break answer;
         }
-        made += 1;
-        assert!(made < 10_000);
+        created += 1;
+        assert!(created < 10_000);
     };
     assert_eq!((refused.status, &refused.json()["reason"]), (507, &FULL_DATABASE.into()));
     for _ in 0..3 {
@@ -142,14 +142,14 @@ fn full_database_disk_is_reported_and_the_service_recovers() {
         let instructions = format!("GET {API}/infra-envs/{env}/hosts/{host}/instructions");
         assert_eq!(disk.server.request(&instructions, "").status, 507);
         let list = disk.server.request(&format!("GET {API}/infra-envs"), "");
-        assert_eq!((list.status, list.json().as_array().unwrap().len()), (200, made));
+        assert_eq!((list.status, list.json().as_array().unwrap().len()), (200, created));
         let hosts = disk.server.request(&format!("GET {API}/infra-envs/{env}/hosts"), "");
         assert_eq!((hosts.status, &hosts.json()[0]["status"]), (200, &"discovering-unbound".into()));
     }
     disk.delete_filler();
     id_of_created(&disk.post("/infra-envs", &infra_env_body()));
     let list = disk.server.request(&format!("GET {API}/infra-envs"), "").json();
-    assert_eq!(list.as_array().unwrap().len(), made + 1);
+    assert_eq!(list.as_array().unwrap().len(), created + 1);
     disk.server.stop();
 }
 
@@ -159,17 +159,17 @@ fn full_file_disk_is_reported_and_leaves_no_partial_file() {
     let Some(disk) = SmallDiskServer::start(&scratch) else { return };
     let cluster = id_of_created(&disk.post("/clusters", &cluster_body()));
     assert_eq!(disk.upload_logs(&cluster, 100_000).status, 204);
-    let kept = all_files(&disk.folder.join("files"));
+    let before = all_files(&disk.folder.join("files"));
     disk.fill_except(1 << 20);
     // As a single upload, and in several parts.
     for len in [2 << 20, 12 << 20] {
         let refused = disk.upload_logs(&cluster, len);
         assert_eq!((refused.status, &refused.json()["reason"]), (507, &FULL_FILES.into()));
-        let begun = Instant::now();
-        while all_files(&disk.folder.join("files")) != kept && begun.elapsed() < PATIENCE {
+        let start = Instant::now();
+        while all_files(&disk.folder.join("files")) != before && start.elapsed() < PATIENCE {
             std::thread::yield_now();
         }
-        assert_eq!(all_files(&disk.folder.join("files")), kept);
+        assert_eq!(all_files(&disk.folder.join("files")), before);
     }
     let logs = format!("GET {API}/clusters/{cluster}/logs?logs_type=controller");
     assert_eq!(disk.server.request(&logs, "").body, vec![b'l'; 100_000]);
@@ -195,14 +195,14 @@ fn partial_uploads_are_removed_at_the_next_start() {
     let (headers, body) = log_form(1000);
     assert_eq!(server.request_with_body(&format!("POST {path}"), &headers, &body).status, 204);
     let complete = all_files(&folder);
-    // More than the server buffers in memory, and incomplete.
+    // The upload is larger than the server's buffers, and incomplete.
     let (headers, body) = log_form(40 << 20);
     let mut stream = server.connect();
     write!(stream, "POST {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n\r\n").unwrap();
     stream.write_all(&body.as_bytes()[..30 << 20]).unwrap();
-    let begun = Instant::now();
+    let start_time = Instant::now();
     while all_files(&folder) == complete {
-        assert!(begun.elapsed() < PATIENCE, "no partial file was written");
+        assert!(start_time.elapsed() < PATIENCE, "no partial file was written");
         std::thread::yield_now();
     }
     let kill = Command::new("kill").args(["-9", &server.child.id().to_string()]).status();

@@ -76,11 +76,11 @@ fn every_command_has_a_valid_manual_page() {
     let pages = manual_pages(&scratch);
     assert_eq!(pages["kindling.1"], program);
     assert!(pages.len() > 40, "{:?}", pages.keys());
-    // Every page that is referred to exists.
+    // Every page in a reference exists.
     for (name, text) in &pages {
         for line in text.lines().filter(|line| line.starts_with("kindling\\-") && line.ends_with("(1)")) {
-            let named = line.replace('\\', "").replace("(1)", ".1");
-            assert!(pages.contains_key(&named), "{name} refers to the missing page {named}");
+            let file = line.replace('\\', "").replace("(1)", ".1");
+            assert!(pages.contains_key(&file), "{name} refers to the missing page {file}");
         }
         assert!(!text.contains("kindling-dev"), "{name} shows a hidden command");
     }
@@ -100,7 +100,7 @@ fn every_command_has_a_valid_manual_page() {
     }
 }
 
-/// The output does not depend on variables, the working directory or the time.
+/// The output does not depend on environment variables, the working directory or the time.
 #[test]
 fn output_is_independent_of_the_machine() {
     let scratch = Scratch::new();

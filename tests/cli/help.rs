@@ -12,7 +12,7 @@ use crate::support::{ProgramRun, Scratch, ScratchFile};
 /// Commands that the help texts do not list.
 const HIDDEN: &[&str] = &["dev", "iso embed", "iso show", "iso remove"];
 
-/// The help texts of a command and, by name, of all its subcommands.
+/// Collects the help texts of a command and of all its subcommands, by name.
 fn collect_help_texts(scratch: &Scratch, command: &str, texts: &mut BTreeMap<String, String>) {
     let text = scratch.run_kindling(&format!("{command} --help")).expect_text();
     let hidden = HIDDEN.iter().filter_map(|hidden| match hidden.rsplit_once(' ') {
@@ -27,7 +27,7 @@ fn collect_help_texts(scratch: &Scratch, command: &str, texts: &mut BTreeMap<Str
     texts.insert(format!("kindling {command}").trim().replace(' ', "-"), text);
 }
 
-/// The commands that a help text lists.
+/// Returns the subcommands that a help text lists.
 fn listed_commands(text: &str) -> Vec<String> {
     let lines = text.lines().skip_while(|line| *line != "Commands:").skip(1);
     let names = lines
@@ -78,7 +78,7 @@ fn summary_of_serve_fits_on_a_screen() {
     }
 }
 
-/// The examples of a command, each with all its lines.
+/// Returns the examples of a command, each with all its lines.
 fn examples_of(scratch: &Scratch, command: &str) -> Vec<String> {
     let text = scratch.run_kindling(&format!("{command} --help")).expect_text();
     let (_, examples) = text.split_once("Examples:\n").unwrap_or_else(|| panic!("{command}: no examples"));
@@ -103,7 +103,7 @@ spec:
   config:
     interfaces: [{name: eth0, type: ethernet, state: up, ipv4: {enabled: true, dhcp: true}}]
 ";
-/// Makes the other files that the examples read.
+/// Commands that create the other files for the examples.
 const EXAMPLE_FILES: [&str; 9] = [
     "iso customize --live-ignition config.ign --network-keyfile eth0.nmconnection -o custom.iso base.iso",
     "iso kargs modify -a console=ttyS0 custom.iso",
@@ -139,7 +139,7 @@ fn example_files() -> BTreeMap<String, ScratchFile> {
     scratch.files()
 }
 
-/// Removes the files that an example writes, so that it does not meet those of the one before.
+/// Removes the output files of an example, so that they do not conflict with the files of the next example.
 fn remove_outputs(scratch: &Scratch, example: &str) {
     let words: Vec<&str> = example.split_whitespace().collect();
     for pair in words.windows(2) {
@@ -153,7 +153,7 @@ fn remove_outputs(scratch: &Scratch, example: &str) {
 
 #[test]
 fn examples_of_commands_on_files_work() {
-    /// They serve, need a URL or a cluster, or write to directories of the system.
+    /// Commands that serve, need a URL or a cluster, or write to directories of the system.
     const NOT_RUN: &[&str] =
         &["serve", "demo", "simulate", "doctor", "boot-test", "crd", "completions", "man"];
     let is_not_run = |command: &str| NOT_RUN.contains(&command) || command.starts_with("infra-env-");
@@ -183,7 +183,7 @@ fn examples_of_commands_on_files_work() {
                 .args(["-c", &script])
                 .env("KINDLING", crate::support::KINDLING)
                 .run();
-            // Images that differ are not a failure.
+            // A difference between images is not a failure.
             let is_fine = output.status.success() || example.starts_with("kindling iso diff");
             assert!(is_fine, "{example}\n{}{}", output.stdout_text(), output.stderr);
             run += 1;
@@ -192,7 +192,7 @@ fn examples_of_commands_on_files_work() {
     assert!(run > 35, "{run}");
 }
 
-/// Whether a word of a usage line is part of the command.
+/// Returns `true` if a word of a usage line is part of the command.
 fn is_verb(word: &str) -> bool {
     word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-') && !word.starts_with('-')
 }

@@ -8,7 +8,7 @@ use crate::support::Scratch;
 const INFRA_ENVS: &str = "/api/assisted-install/v2/infra-envs";
 const IMAGES: &str = r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "1", "url": "file:///base.iso"}]"#;
 
-/// A server with an infra-env.
+/// A server with one infra-env.
 struct LimitedServer {
     server: ServeProcess,
     hosts: String,
@@ -20,19 +20,19 @@ impl LimitedServer {
         let scratch = Scratch::new();
         let server = ServeProcess::start(&scratch, &[("OS_IMAGES", IMAGES)], options);
         let body = r#"{"name":"demo","pull_secret":"{\"auths\":{\"quay.io\":{\"auth\":\"dXNlcjpwYXNz\"}}}"}"#;
-        let made = post_json(&server, INFRA_ENVS, body);
-        assert_eq!(made.status, 201, "{made:?}");
-        let hosts = format!("{INFRA_ENVS}/{}/hosts", made.json()["id"].as_str().unwrap());
+        let created = post_json(&server, INFRA_ENVS, body);
+        assert_eq!(created.status, 201, "{created:?}");
+        let hosts = format!("{INFRA_ENVS}/{}/hosts", created.json()["id"].as_str().unwrap());
         Self { server, hosts, _scratch: scratch }
     }
 
-    /// Registers a host with a number, and returns the status.
+    /// Registers host `number`, and returns the status.
     fn register(&self, number: u32) -> u16 {
         let body = json!({"host_id": id(number), "discovery_agent_version": "1"}).to_string();
         post_json(&self.server, &self.hosts, &body).status
     }
 
-    /// Sends an inventory report with a text of a length, and returns the status.
+    /// Sends an inventory report that contains a text of `len` bytes, and returns the status.
     fn report(&self, number: u32, len: usize) -> u16 {
         let report = json!({"hostname": "a", "system_vendor": {"manufacturer": "x".repeat(len)}}).to_string();
         let body =

@@ -6,7 +6,7 @@ use fixtures::{Architecture, Era, Expect, HostileArchive, Stage, hostile, hostil
 
 use crate::support::{CONFIG, RunOutput, Scratch, check_each, fixture};
 
-/// Every command that only reads an image, and the last stage that it reaches.
+/// Every command that only reads an image, and the last stage of its work.
 const READ_COMMANDS: &[(&str, Stage)] = &[
     ("dev show iso image.iso", Stage::Open),
     ("dev show iso --ignition image.iso", Stage::Areas),
@@ -24,7 +24,7 @@ const READ_COMMANDS: &[(&str, Stage)] = &[
     ("iso verify image.iso", Stage::Open),
 ];
 
-/// Errors that need not name the file, because they are about missing contents.
+/// Errors that need not name the file, because they report missing contents.
 const ABSENT: &[&str] = &[
     "No embedded Ignition config.",
     "couldn't find Ignition config in archive",
@@ -52,8 +52,8 @@ fn assert_no_crash_and_file_named(line: &str, output: &RunOutput, file: &str) {
     }
 }
 
-/// Each verb gets a third of the images, and each image a third of the verbs. With `KINDLING_ALL_IMAGES`, each verb gets
-/// all images. The tests of `isogen` always read all of them.
+/// Each verb reads a third of the images, and each image is read by a third of the verbs. With `KINDLING_ALL_IMAGES`,
+/// each verb reads all images. The tests of `isogen` always read all of them.
 #[test]
 fn every_verb_rejects_invalid_images() {
     let has_all = env::var_os("KINDLING_ALL_IMAGES").is_some();
@@ -64,8 +64,8 @@ fn every_verb_rejects_invalid_images() {
             let scratch = Scratch::new();
             scratch.write("image.iso", hostile.image());
             scratch.write("config.ign", CONFIG);
-            let chosen = READ_COMMANDS.iter().skip(if has_all { 0 } else { number % 3 });
-            for (line, stage) in chosen.step_by(if has_all { 1 } else { 3 }) {
+            let selected = READ_COMMANDS.iter().skip(if has_all { 0 } else { number % 3 });
+            for (line, stage) in selected.step_by(if has_all { 1 } else { 3 }) {
                 let output = scratch.run_kindling(line);
                 assert_no_crash_and_file_named(line, &output, "image.iso");
                 if matches!(hostile.expect, Expect::Refuse(wrong) if wrong == Stage::Open && *stage >= wrong)
@@ -88,7 +88,7 @@ fn every_verb_rejects_invalid_images() {
                 );
                 let _ = fs::remove_file(scratch.path("minimal.iso"));
             }
-            // An in-place edit of an invalid image leaves the same file with the same length.
+            // A failed in-place edit keeps the file and its length.
             let before = scratch.read("image.iso").len();
             for line in [
                 "iso ignition embed -i config.ign image.iso",
@@ -195,7 +195,7 @@ fn rejects_images_with_invalid_archives() {
     );
 }
 
-/// An archive with path traversal writes no member at all, not even a harmless one.
+/// An archive with path traversal writes no file, not even its harmless members.
 #[test]
 fn archive_with_path_traversal_writes_nothing() {
     for archive in invalid_archives() {
@@ -214,12 +214,12 @@ fn error_names_a_file_that_is_not_an_iso_image() {
     let scratch = Scratch::new();
     scratch.write("page.iso", "<html>".repeat(10_000));
     scratch.write("short.iso", "short");
-    let error = |file: &str, found: &str| {
+    let error = |file: &str, contents: &str| {
         format!(
-            "Error: {file}: not an ISO 9660 image: expected a volume descriptor (CD001) at byte 32769, found {found}\n"
+            "Error: {file}: not an ISO 9660 image: expected a volume descriptor (CD001) at byte 32769, found {contents}\n"
         )
     };
-    for (file, found) in [
+    for (file, contents) in [
         (
             "page.iso",
             "\"ml><h\"; the file starts with `<`, like a web page: a server may have returned an error page instead of the image",
@@ -228,7 +228,7 @@ fn error_names_a_file_that_is_not_an_iso_image() {
     ] {
         for command in ["iso inspect", "iso ignition show", "iso extract pxe"] {
             let output = scratch.run_kindling(&format!("{command} {file}"));
-            assert_eq!(output.stderr, error(file, found), "{command}");
+            assert_eq!(output.stderr, error(file, contents), "{command}");
             assert_eq!(output.status.code(), Some(1));
         }
     }

@@ -30,7 +30,7 @@ fn scratch_with_configs() -> Scratch {
     scratch
 }
 
-/// Runs a command that has findings; returns both output streams and the exit code.
+/// Runs a command with findings. Returns its exit code and both output streams.
 #[track_caller]
 fn exit_code_and_output(scratch: &Scratch, line: &str) -> (i32, String, String) {
     let output = scratch.run_kindling(line);

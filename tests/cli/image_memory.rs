@@ -1,4 +1,4 @@
-//! The memory that images with large configs leave behind.
+//! The memory that remains in use after images with large configs.
 
 use serde_json::{Value, json};
 
@@ -6,16 +6,16 @@ use crate::downloads::ServedImage;
 use crate::support::private_memory;
 
 const INFRA_ENVS: &str = "/api/assisted-install/v2/infra-envs";
-/// The length of an override. Together they are much longer than all caches.
+/// Length of an override. All overrides together are much longer than all caches.
 const OVERRIDE_LEN: usize = 3 << 20;
 const INFRA_ENV_COUNT: usize = 48;
 /// Extra memory that may remain while the infra-envs exist: 128 MiB for the records in memory, 16 MiB for plans, and
-/// what the allocator does not return.
+/// memory that the allocator does not return.
 const MAX_MEMORY: u64 = 208 << 20;
-/// Extra memory that may remain after the infra-envs were deleted.
+/// Extra memory that may remain after the deletion of the infra-envs.
 const MAX_MEMORY_AFTER_DELETION: u64 = 64 << 20;
 
-/// An Ignition config whose only file has contents that can be compressed well, or not at all.
+/// An Ignition config whose only file is either well compressible or incompressible.
 fn large_config(is_compressible: bool, seed: u64) -> Value {
     let mut state = seed | 1;
     let mut next_character = || {
@@ -47,9 +47,9 @@ fn check_memory_of_large_overrides(is_compressible: bool) {
         })
         .to_string();
         let headers = format!("Content-Type: application/json\r\nContent-Length: {}", body.len());
-        let made = server.request_with_body(&format!("POST {INFRA_ENVS}"), &headers, &body);
-        assert_eq!(made.status, 201, "{}", made.head);
-        paths.push(made.json()["id"].as_str().unwrap().to_owned());
+        let created = server.request_with_body(&format!("POST {INFRA_ENVS}"), &headers, &body);
+        assert_eq!(created.status, 201, "{}", created.head);
+        paths.push(created.json()["id"].as_str().unwrap().to_owned());
     }
     for file in ["full.iso", "minimal.iso"] {
         for id in &paths {

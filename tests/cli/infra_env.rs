@@ -11,7 +11,7 @@ use crate::serve::ServeProcess;
 use crate::support::{CertificateAuthority, ProgramRun, RunOutput, Scratch, write_pair};
 
 const SECRET: &str = r#"{"auths": {"quay.io": {"auth": "dXNlcjpzM2NyZXQ="}}}"#;
-/// What outputs must not contain.
+/// Parts of the pull secret, which outputs must not contain.
 const SECRET_PARTS: [&str; 3] = ["dXNlcjpzM2NyZXQ=", "s3cret", "dXNlcjp"];
 const OS_IMAGES: &str = r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "1", "url": "http://127.0.0.1:1/x.iso"}]"#;
 const HOST: &str = "kind: NMStateConfig
@@ -32,7 +32,7 @@ spec:
   nmStateConfigLabelSelector: {matchLabels: {site: edge}}
 ";
 
-/// A server and the files of a user.
+/// A server, and the files of a user.
 struct UserSite {
     scratch: Scratch,
     server: ServeProcess,
@@ -57,7 +57,7 @@ impl UserSite {
         self.scratch.command(format!("infra-env {line} --url {}", self.url).split(' '))
     }
 
-    /// Runs a command, and requires that its output has no part of the pull secret.
+    /// Runs a command, whose output must not contain any part of the pull secret.
     #[track_caller]
     fn run(&self, line: &str) -> RunOutput {
         let output = self.command(line).run();
@@ -87,7 +87,7 @@ impl UserSite {
     }
 }
 
-/// A server whose responses depend on the first line of requests. It stops with the test process.
+/// Starts a server whose responses depend on the first line of requests. It stops with the test process.
 fn serve_requests(respond: impl Fn(&str, &mut TcpStream) + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -129,25 +129,25 @@ fn created_infra_env_is_listed_and_shown() {
     assert!(lines[0].starts_with("NAME  ID ") && lines.len() == 2, "{list}");
     assert!(lines[1].starts_with(&format!("edge  {id}  4.18     x86_64  minimal-iso  2")), "{list}");
     let listed = site.json("list --json");
-    let shown = site.json("show --json edge");
+    let resource = site.json("show --json edge");
     assert_eq!(listed[0]["id"], id.as_str());
-    assert_eq!(listed[0]["download_url"], shown["download_url"]);
-    assert_eq!(shown["pull_secret_set"], true);
-    assert_eq!(shown["preflight"]["network"], json!([]));
+    assert_eq!(listed[0]["download_url"], resource["download_url"]);
+    assert_eq!(resource["pull_secret_set"], true);
+    assert_eq!(resource["preflight"]["network"], json!([]));
     let text = site.text(&format!("show {id}"));
-    let url = shown["download_url"].as_str().unwrap();
+    let url = resource["download_url"].as_str().unwrap();
     for line in [
         &format!("Image URL:         {url}"),
         "Kernel argument:   append console=ttyS0",
         "Findings:          1",
     ] {
-        assert!(text.lines().any(|shown| shown == line), "{line}: {text}");
+        assert!(text.lines().any(|text_line| text_line == line), "{line}: {text}");
     }
     // The service listens on a loopback address.
     let finding = format!("other machines cannot reach {}", site.url);
     assert!(text.contains(&format!("\n  warning: {finding}")), "{text}");
-    let message = shown["preflight"]["addresses"][0]["message"].as_str().unwrap();
-    assert!(message.starts_with(&finding), "{shown}");
+    let message = resource["preflight"]["addresses"][0]["message"].as_str().unwrap();
+    assert!(message.starts_with(&finding), "{resource}");
 }
 
 #[test]
@@ -187,9 +187,9 @@ fn json_has_all_fields_of_the_service() {
     let created = scratch.run_kindling(&format!("{create} --url {url}")).expect_text();
     assert_eq!(serde_json::from_str::<Value>(&created).unwrap(), expected);
     let show = format!("infra-env show 11111111-2222-4333-8444-555566667777 --json --url {url}");
-    let mut shown: Value = serde_json::from_str(&scratch.run_kindling(&show).expect_text()).unwrap();
-    assert_eq!(shown.as_object_mut().unwrap().remove("preflight"), Some(expected.clone()));
-    assert_eq!(shown, expected);
+    let mut resource: Value = serde_json::from_str(&scratch.run_kindling(&show).expect_text()).unwrap();
+    assert_eq!(resource.as_object_mut().unwrap().remove("preflight"), Some(expected.clone()));
+    assert_eq!(resource, expected);
 }
 
 #[test]
@@ -217,20 +217,20 @@ fn manifests_describe_the_infra_env() {
         "kind: Secret\nmetadata: {name: pull-secret, namespace: edge}\nstringData:\n  .dockerconfigjson: '";
     site.scratch.write("site/all.yaml", format!("{SITE}---\n{HOST}---\n{secret}{SECRET}'\n"));
     let id = site.text("create --manifests site").trim().to_owned();
-    let shown = site.json(&format!("show --json {id}"));
-    assert_eq!(shown["name"], "edge");
-    assert_eq!((&shown["openshift_version"], &shown["type"]), (&json!("4.18"), &json!("minimal-iso")));
-    assert!(shown["static_network_config"].as_str().unwrap().contains("52:54:00:05:00:01"));
-    let kargs: Value = serde_json::from_str(shown["kernel_arguments"].as_str().unwrap()).unwrap();
+    let resource = site.json(&format!("show --json {id}"));
+    assert_eq!(resource["name"], "edge");
+    assert_eq!((&resource["openshift_version"], &resource["type"]), (&json!("4.18"), &json!("minimal-iso")));
+    assert!(resource["static_network_config"].as_str().unwrap().contains("52:54:00:05:00:01"));
+    let kargs: Value = serde_json::from_str(resource["kernel_arguments"].as_str().unwrap()).unwrap();
     assert_eq!(kargs, json!([{"operation": "append", "value": "console=ttyS0"}]));
     // Options override manifests.
     let id = site.text("create other --manifests site --image-type full-iso").trim().to_owned();
-    let shown = site.json(&format!("show --json {id}"));
-    assert_eq!((&shown["name"], &shown["type"]), (&json!("other"), &json!("full-iso")));
+    let resource = site.json(&format!("show --json {id}"));
+    assert_eq!((&resource["name"], &resource["type"]), (&json!("other"), &json!("full-iso")));
 }
 
 #[test]
-fn fields_of_manifests_that_are_not_sent_are_warnings() {
+fn unused_manifest_fields_are_warnings() {
     let site = UserSite::start();
     let fields = "  clusterRef: {name: edge, namespace: edge}\n  agentLabels: {rack: a}\n  ipxeScriptType: BootOrderControl\n";
     site.scratch.write("site/all.yaml", format!("{SITE}{fields}---\n{HOST}"));
@@ -262,7 +262,7 @@ fn findings_prevent_the_request() {
     assert!(refused.stderr.contains("plain.yaml:1: error: has no MAC addresses"), "{}", refused.stderr);
     site.scratch.write("wrong.json", r#"{"auths": "dXNlcjpzM2NyZXQ="}"#);
     site.run("create edge --pull-secret wrong.json").expect_failure("no infra-env was created");
-    // The service refuses this one.
+    // The service, not the command, refuses this override.
     let refused = site.run("create edge --pull-secret pull-secret.json --openshift-version 4.12");
     refused.expect_failure("cannot register infra-env: status 400");
     assert_eq!(site.text("list --json"), "[]\n");
@@ -346,7 +346,7 @@ fn tokens_are_required_and_not_printed() {
 }
 
 #[test]
-fn other_servers_are_named_in_errors() {
+fn errors_name_servers_that_are_not_the_service() {
     let scratch = Scratch::new();
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let page = serve_text("200 OK\r\nContent-Type: text/html", "<html>Welcome</html>");
@@ -432,7 +432,7 @@ fn control_characters_do_not_reach_the_terminal() {
     assert!(!output.stderr.contains('\u{1b}'), "{:?}", output.stderr);
 }
 
-/// Hosts with reports of 40 KiB, 200 MB in total.
+/// Sends hosts with reports of 40 KiB each, 200 MB in total.
 fn send_many_hosts(stream: &mut TcpStream) {
     let host = |number: usize| {
         let inventory = "x".repeat(40 << 10);
@@ -467,7 +467,7 @@ fn closed_pipe_ends_the_list_quietly() {
     let scratch = Scratch::new();
     let url = serve_response("200 OK", |stream| {
         let _ = stream.write_all(br#"[{"id": "1"}"#);
-        // A list without end.
+        // Sends a list without end.
         while stream.write_all(br#", {"id": "2"}"#).is_ok() {}
     });
     let run = scratch.command(["infra-env", "list", "--json", "--url", &url]);

@@ -1,4 +1,4 @@
-//! Commands of `coreos-installer` that Kindling does not provide, under that name and under its own.
+//! Commands of `coreos-installer` that Kindling does not provide, called through a link of that name and as `kindling`.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -20,8 +20,8 @@ fn write_executable(path: &Path, script: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Folders with everything that is not the original program: the link, another link, a hard link, a folder and a file
-/// that is not executable.
+/// Creates folders with every candidate that is not the original program: the link itself, another link, a hard link, a
+/// folder, and a file that is not executable.
 fn scratch_without_original() -> Scratch {
     let scratch = Scratch::new();
     for folder in ["one", "two", "three", "four/coreos-installer", "original"] {

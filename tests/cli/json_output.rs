@@ -1,4 +1,4 @@
-//! `--json`: one form of errors for all commands, and results that are a line of text without it.
+//! `--json`: the form of errors is the same for all commands, and results are objects instead of a line of text.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -47,7 +47,7 @@ fn errors_have_one_form() {
         assert!(error["causes"].is_array() && error["findings"] == json!([]), "{line}: {text}");
         let first = output.stderr.split_once("Error: ").unwrap().1.lines().next().unwrap();
         assert_eq!(error["message"], first, "{line}");
-        // Without the option, errors are on stderr only.
+        // Without the option, errors are only on stderr.
         let plain = scratch.run_kindling(line);
         assert!(plain.stdout.is_empty() || line.starts_with("simulate"), "{line}: {}", plain.stdout_text());
     }
@@ -134,16 +134,16 @@ fn keys_and_tokens_are_printed_as_json() {
 #[test]
 fn kernel_arguments_are_printed_as_json() {
     let scratch = full_featured_image().scratch_with_image();
-    scratch.run_kindling("iso kargs modify -a answer=42 image.iso").expect_success();
+    scratch.run_kindling("iso kargs modify -a number=42 image.iso").expect_success();
     for option in ["", " --default"] {
         let text = scratch.run_kindling(&format!("iso kargs show image.iso{option}")).expect_text();
-        let shown = parse(&scratch.run_kindling(&format!("iso kargs show image.iso --json{option}")));
-        assert_eq!(shown, json!({"kernel_arguments": text.strip_suffix('\n').unwrap()}));
-        assert_eq!(text.contains("answer=42"), option.is_empty());
+        let output = parse(&scratch.run_kindling(&format!("iso kargs show image.iso --json{option}")));
+        assert_eq!(output, json!({"kernel_arguments": text.strip_suffix('\n').unwrap()}));
+        assert_eq!(text.contains("number=42"), option.is_empty());
     }
 }
 
-/// A command that boots a machine which writes `console text`, and waits for a marker.
+/// A command that boots a machine, which writes `console text`, and waits for a marker.
 fn boot_test(scratch: &Scratch, marker: &str) -> ProgramRun {
     let program = scratch.write("bin/qemu-system-x86_64", "#!/bin/sh\necho console text\n");
     fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
@@ -173,13 +173,13 @@ fn closed_stderr_does_not_prevent_json() {
 fn boot_test_result_is_printed_as_json() {
     let scratch = Scratch::new();
     let run = |marker: &str| boot_test(&scratch, marker).run();
-    let seen = run("console");
-    let result = parse(&seen);
+    let output = run("console");
+    let result = parse(&output);
     assert_eq!((&result["seen"], &result["marker"]), (&json!(true), &json!("console")));
     assert!(result["seconds"].as_f64().is_some() && result["reason"].is_null(), "{result}");
     assert_eq!(result["readings"], json!([]));
-    assert!(seen.stderr.starts_with("console text\n"), "{}", seen.stderr);
-    assert_eq!(seen.status.code(), Some(0));
+    assert!(output.stderr.starts_with("console text\n"), "{}", output.stderr);
+    assert_eq!(output.status.code(), Some(0));
     let missed = run("marker");
     let result = parse(&missed);
     assert_eq!((&result["seen"], &result["seconds"]), (&json!(false), &Value::Null));

@@ -1,4 +1,4 @@
-//! The controllers of custom resources in the metrics and the health of `kindling serve`.
+//! The metrics and the health of `kindling serve` for its controllers of custom resources.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ fn metrics(server: &ServeProcess) -> String {
     String::from_utf8(server.request("GET /metrics", "").body).unwrap()
 }
 
-/// Images and the registration of hosts do not need the Kubernetes API, so the server stays healthy.
+/// Images and the registration of hosts do not need the Kubernetes API, so the server stays healthy without it.
 #[test]
 fn controllers_are_visible_while_the_kubernetes_api_is_away() {
     let scratch = Scratch::new();

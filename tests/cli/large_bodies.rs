@@ -1,4 +1,4 @@
-//! The memory of a server whose clients send large bodies, many at a time, slowly, or under a memory limit.
+//! The memory of a server whose clients send large bodies: concurrently, slowly, or under a memory limit.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,14 +13,14 @@ use crate::support::{KINDLING, ProgramRun, Scratch};
 
 const API: &str = "/api/assisted-install/v2";
 const MIB: usize = 1 << 20;
-/// A test server without optimisation works on the largest body for several seconds, and on one after the other.
+/// An unoptimised test server needs several seconds for the largest body, and processes such bodies one after another.
 const PATIENCE: Duration = Duration::from_secs(300);
 const IMAGES: &str = r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "1", "url": "file:///base.iso"}]"#;
 const SECRET: &str = r#"{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}"#;
 
-/// The documented bound: 256 MiB of bodies in transit, 512 MiB for the work on them.
+/// The documented bound: 256 MiB of bodies in transit, and 512 MiB for their processing.
 const BOUND: usize = (256 + 512) * MIB;
-/// The memory of the server for everything else: caches of records and of network files, the allocator's reserves.
+/// The memory of the server for everything else: caches of records and of network files, and the allocator's reserves.
 const OTHERS: usize = 160 * MIB;
 
 /// Returns a value in bytes from `/proc/PID/status`.
@@ -53,7 +53,7 @@ fn body_with_hosts(hosts: usize) -> String {
     json!({"name": "demo", "pull_secret": SECRET, "static_network_config": hosts}).to_string()
 }
 
-/// The most objects that a body may have, which take the most memory of all values.
+/// The maximum number of objects in a body. Objects take more memory than any other value.
 fn body_with_objects() -> String {
     let object = r#"{"a":{"a":{"a":{"a":{"a":{"a":{"a":{"a":1}}}}}}}}"#;
     let count = (1 << 20) / 9 - 10;
@@ -115,7 +115,7 @@ fn concurrent_large_bodies_need_bounded_memory() {
 }
 
 #[test]
-fn largest_legal_bodies_are_accepted() {
+fn largest_allowed_bodies_are_accepted() {
     let scratch = Scratch::new();
     for (name, body) in [("text", body_with_text(32 * MIB - 1000)), ("hosts", body_with_hosts(20_000))] {
         let server = start(&scratch);
@@ -127,7 +127,7 @@ fn largest_legal_bodies_are_accepted() {
     }
 }
 
-/// Several threads work on the bodies, and the allocator keeps freed memory for each of them.
+/// Several threads process the bodies, and the allocator reserves freed memory for each thread.
 #[test]
 fn memory_of_costly_bodies_is_returned() {
     let scratch = Scratch::new();
@@ -148,13 +148,13 @@ fn memory_of_costly_bodies_is_returned() {
 fn slow_bodies_hold_only_what_was_sent() {
     let scratch = Scratch::new();
     let server = start(&scratch);
-    let sent = "x".repeat(MIB);
+    let piece = "x".repeat(MIB);
     let mut senders: Vec<TcpStream> =
         (0..20).map(|_| begin_request(&server.addresses[0], "/infra-envs", 32 * MIB)).collect();
     for sender in &mut senders {
-        sender.write_all(sent.as_bytes()).unwrap();
+        sender.write_all(piece.as_bytes()).unwrap();
     }
-    // 640 MiB were declared, and 20 MiB sent.
+    // The requests have declared 640 MiB and sent 20 MiB.
     assert_eq!(post(&server.addresses[0], "/infra-envs", &body_with_text(16 * MIB)), 201);
     assert_eq!(server.request("GET /health", "").status, 200);
     let peak = memory(&server, "VmHWM:");

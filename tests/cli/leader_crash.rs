@@ -1,4 +1,4 @@
-//! Kills of the leader of two replicas while the hosts of a cluster change: the other replica continues, and no change
+//! The leader of two replicas is killed while the hosts of a cluster change. The other replica continues, and no change
 //! of a status is lost or repeated.
 //!
 //! Both replicas use one PostgreSQL database. `KINDLING_KILLS` is the number of kills.
@@ -27,20 +27,20 @@ use crate::database::{TestDatabase, postgres_url};
 use crate::serve::{PATIENCE, ServeProcess};
 use crate::support::Scratch;
 
-/// Maximum time until the statuses follow the facts after a kill. A replica takes over within 15 seconds, and agents
-/// whose connection broke pause for up to 20 seconds.
+/// Maximum time after a kill until the statuses reflect the state of the hosts. A replica takes over within 15 seconds,
+/// and agents with a broken connection pause for up to 20 seconds.
 const MAX_TAKEOVER: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const API: &str = "/api/assisted-install/v2";
 const PULL_SECRET: &str = r#"{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}"#;
 const SEED: u64 = 1;
 
-/// The number of kills. `.ci/full` asks for more.
+/// The number of kills. `.ci/full` requests more.
 fn kills() -> usize {
     std::env::var("KINDLING_KILLS").map_or(3, |kills| kills.parse().unwrap())
 }
 
-/// Numbers that follow from a seed.
+/// Pseudo-random numbers from a seed.
 struct SeededNumbers(u64);
 
 impl SeededNumbers {
@@ -56,7 +56,7 @@ impl SeededNumbers {
     }
 }
 
-/// A machine whose fault comes and goes.
+/// A machine with an intermittent fault.
 struct ChangingMachine {
     healthy: SimulatedMachine,
     faulty: SimulatedMachine,
@@ -79,7 +79,7 @@ impl Machine for ChangingMachine {
     }
 }
 
-/// The failures of requests, apart from those that the death of a replica explains.
+/// The failures of requests, except failures during the death of a replica.
 #[derive(Default)]
 struct RequestWatch {
     /// Whether a replica is dead. Then connections break, and the other replica may be overloaded.
@@ -109,7 +109,7 @@ impl AgentObserver for RequestWatch {
     }
 }
 
-/// A load balancer: each connection goes to the next replica that runs.
+/// A load balancer, which forwards each connection to the next running replica.
 #[derive(Default)]
 struct LoadBalancer {
     replicas: Mutex<Vec<String>>,
@@ -136,7 +136,7 @@ impl LoadBalancer {
             let replicas = self.replicas.lock().unwrap();
             replicas[self.connections.fetch_add(1, Ordering::Relaxed) % replicas.len()].clone()
         };
-        // A replica that is killed breaks its connections.
+        // The death of a replica breaks its connections.
         if let Ok(mut replica) = TcpStream::connect(replica).await {
             let _ = tokio::io::copy_bidirectional(&mut client, &mut replica).await;
         }
@@ -178,7 +178,7 @@ impl ReplicatedSite {
         site
     }
 
-    /// Lets the load balancer use the running replicas.
+    /// Updates the load balancer to use the running replicas.
     fn balance(&self) {
         let running = self.replicas.iter().flatten().map(|replica| replica.addresses[0].clone());
         *self.balancer.replicas.lock().unwrap() = running.collect();
@@ -212,7 +212,7 @@ impl ReplicatedSite {
         }
     }
 
-    /// Reads the cluster and its list of events all the time, each time through the next replica.
+    /// Reads the cluster and its list of events all the time. Each read goes to the next replica.
     fn start_reads(&self, url: &str) {
         let client = reqwest::Client::builder().pool_max_idle_per_host(0).build().unwrap();
         let paths = [format!("clusters/{}", self.cluster), format!("events?cluster_id={}", self.cluster)];
@@ -233,7 +233,7 @@ impl ReplicatedSite {
 
     /// Waits until a replica is the leader, and returns its number.
     fn leader(&self) -> usize {
-        let begun = Instant::now();
+        let start = Instant::now();
         loop {
             let is_leader = |number: &usize| {
                 self.replica(*number).request("GET /health", "").json()["monitor"] == "active"
@@ -241,7 +241,7 @@ impl ReplicatedSite {
             if let Some(leader) = [0, 1].iter().copied().find(is_leader) {
                 return leader;
             }
-            assert!(begun.elapsed() < PATIENCE, "no replica is the leader");
+            assert!(start.elapsed() < PATIENCE, "no replica is the leader");
             thread::sleep(Duration::from_millis(100));
         }
     }
@@ -259,7 +259,7 @@ impl ReplicatedSite {
         self.balance();
     }
 
-    /// Lets the fault of the host come and go for this time.
+    /// Switches the fault of the host on and off for the duration `time`.
     fn change_for(&self, time: Duration, numbers: &mut SeededNumbers) {
         let end = Instant::now() + time;
         while Instant::now() < end {
@@ -269,7 +269,7 @@ impl ReplicatedSite {
         }
     }
 
-    /// Reads from a replica.
+    /// Reads a path of the API from a replica.
     #[track_caller]
     fn read(&self, number: usize, path: &str) -> Value {
         let url = format!("http://{}{API}/{path}", self.replica(number).addresses[0]);
@@ -289,21 +289,21 @@ impl ReplicatedSite {
         hosts.chain([(String::from("cluster"), text(&cluster["status"]))]).collect()
     }
 
-    /// Sets the fault, and waits until a replica shows the statuses that follow. Returns the time.
+    /// Sets the fault, and waits until a replica shows the resulting statuses. Returns the duration.
     fn wait_for_fault(&self, number: usize, has_fault: bool) -> Duration {
         self.has_fault.store(has_fault, Ordering::Relaxed);
-        // One host and the cluster, or none.
+        // The statuses of the cluster and of one host change, or no status does.
         let insufficient = ["insufficient", "insufficient", "known", "known"];
         let expected = if has_fault { insufficient } else { ["known", "known", "known", "ready"] };
-        let begun = Instant::now();
+        let start = Instant::now();
         loop {
             let statuses = self.statuses(number);
             let mut values: Vec<_> = statuses.values().map(String::as_str).collect();
             values.sort_unstable();
             if values == expected {
-                return begun.elapsed();
+                return start.elapsed();
             }
-            assert!(begun.elapsed() < MAX_TAKEOVER, "fault {has_fault}: {statuses:?}");
+            assert!(start.elapsed() < MAX_TAKEOVER, "fault {has_fault}: {statuses:?}");
             thread::sleep(Duration::from_millis(50));
         }
     }
@@ -393,7 +393,7 @@ fn killed_leaders_are_replaced_and_no_status_change_is_lost() {
         "longest {} ms, {changes} changes, requests and excused failures {requests:?}",
         longest.as_millis()
     );
-    // The agents end first.
+    // The agents must end before the server.
     runtime.shutdown_background();
     drop(replicas);
     Runtime::new().unwrap().block_on(database.drop());

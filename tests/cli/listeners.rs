@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use crate::serve::{PATIENCE, ServeProcess};
 use crate::support::{CertificateAuthority, KINDLING, ProgramRun, Scratch, require_tool, write_pair};
 
-/// Variables with the paths of certificate and key.
+/// Variables with the paths of the certificate and its key.
 const CERTIFICATE: [(&str, &str); 2] = [("HTTPS_CERT_FILE", "cert.pem"), ("HTTPS_KEY_FILE", "key.pem")];
 const INFRA_ENVS: &str = "/api/assisted-install/v2/infra-envs";
 const OS_IMAGES: &str =
     r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "http://a/b", "version": "1"}]"#;
 
-/// A folder with an authority, and with a certificate and key that it issued.
+/// Creates a folder with an authority, and with a certificate and key that it issued.
 fn scratch_with_certificate() -> (Scratch, CertificateAuthority) {
     let (scratch, authority) = (Scratch::new(), CertificateAuthority::new());
     scratch.write("ca.pem", &authority.pem);
@@ -52,12 +52,12 @@ fn curl_status(scratch: &Scratch, arguments: &str) -> String {
     String::from_utf8(code).unwrap()
 }
 
-/// Waits for something that the server does in the background.
+/// Waits for an effect of the server's background tasks.
 #[track_caller]
 fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
-    let begun = Instant::now();
+    let start = Instant::now();
     while !is_there() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
+        assert!(start.elapsed() < PATIENCE, "{what}");
         thread::sleep(Duration::from_millis(20));
     }
 }
@@ -74,7 +74,7 @@ fn serve_listens_on_a_unix_socket() {
     let data = fs::symlink_metadata(&path).unwrap();
     assert!(data.file_type().is_socket());
     assert_eq!(data.permissions().mode() & 0o777, 0o660);
-    // Access to the socket is protected by its file mode, like loopback.
+    // The file mode protects the socket, so no token is required, as on loopback.
     let get = "--unix-socket socket http://localhost";
     assert_eq!(curl_status(&scratch, &format!("{get}/health")), "200");
     assert_eq!(curl_status(&scratch, &format!("{get}{INFRA_ENVS}")), "200");
@@ -86,7 +86,7 @@ fn serve_listens_on_a_unix_socket() {
     assert!(log.contains("other machines cannot reach http://localhost:"), "{log}");
     assert!(!scratch.has_file("socket"));
 
-    // A server replaces a socket file that a killed server left, but no other file.
+    // A server replaces the socket file of a killed server, but no other file.
     drop(UnixListener::bind(&path).unwrap());
     let both = spawn_server(&scratch, &[], "--listen 127.0.0.1:0,unix:socket", 2);
     assert_eq!(curl_status(&scratch, &format!("{get}/health")), "200");
@@ -120,11 +120,11 @@ fn tls_server_also_serves_boot_files_over_plain_http() {
     let (plain, unix) = (format!("http://{plain}"), "--unix-socket socket http://localhost".to_owned());
     let body = r#"{"name":"demo","pull_secret":"{\"auths\":{\"quay.io\":{\"auth\":\"dXNlcjpwYXNz\"}}}"}"#;
     scratch.write("body.json", body);
-    let made = curl_output(&scratch, &format!("--json @body.json {tls}{INFRA_ENVS}"));
-    let made: serde_json::Value = serde_json::from_slice(&made).unwrap();
-    let url = made["download_url"].as_str().unwrap();
+    let created = curl_output(&scratch, &format!("--json @body.json {tls}{INFRA_ENVS}"));
+    let created: serde_json::Value = serde_json::from_slice(&created).unwrap();
+    let url = created["download_url"].as_str().unwrap();
     assert!(url.starts_with(tls.rsplit(' ').next().unwrap()), "{url}");
-    let id = made["id"].as_str().unwrap();
+    let id = created["id"].as_str().unwrap();
     let script = format!("{INFRA_ENVS}/{id}/downloads/files?file_name=ipxe-script");
     let config = format!("{INFRA_ENVS}/{id}/downloads/files?file_name=discovery.ign");
     for (path, everywhere, without_tls) in [
@@ -133,7 +133,7 @@ fn tls_server_also_serves_boot_files_over_plain_http() {
         (script.as_str(), "200", "200"),
         (config.as_str(), "200", "404"),
         (INFRA_ENVS, "200", "404"),
-        // Their base image is unavailable, and the version of this one is unknown.
+        // The base image of the infra-env is unavailable (400). Version 4.19 is unknown (404).
         (&format!("/byid/{id}/4.19/x86_64/full.iso"), "404", "404"),
         (&format!("/images/{id}?version=4.18"), "400", "404"),
         (&format!("/images/{id}/pxe-initrd"), "400", "400"),
@@ -144,14 +144,14 @@ fn tls_server_also_serves_boot_files_over_plain_http() {
             assert_eq!(curl_status(&scratch, &format!("{base}{path}")), expected, "{base}{path}");
         }
     }
-    let told = curl_output(&scratch, &format!("{plain}{INFRA_ENVS}"));
-    assert_eq!(told, b"this path is only served over TLS\n");
+    let body = curl_output(&scratch, &format!("{plain}{INFRA_ENVS}"));
+    assert_eq!(body, b"this path is only served over TLS\n");
     assert_eq!(curl_status(&scratch, &format!("-X DELETE {plain}{INFRA_ENVS}/{id}")), "404");
     let log = server.stop();
     assert!(log.contains("uri=/api/assisted-install/v2/infra-envs status=404"), "{log}");
 }
 
-/// A client ends TLS with a record, which does not count as the start of a request.
+/// The TLS record with which a client closes the connection does not count as the start of a request.
 #[test]
 fn tls_connections_end_with_their_clients() {
     if require_tool("curl").is_none() {
@@ -178,15 +178,15 @@ fn tls_connections_end_with_their_clients() {
 fn signal_ends_handshakes() {
     let (scratch, _) = scratch_with_certificate();
     let server = spawn_server(&scratch, &CERTIFICATE, "--listen-tls 127.0.0.1:0", 1);
-    // One connection without a handshake, and one with a part of it.
+    // One connection without a handshake, and one with an incomplete handshake.
     let _silent = server.connect();
     let mut partial = server.connect();
     partial.write_all(b"\x16\x03\x01\x02\x00\x01").unwrap();
-    let begun = Instant::now();
+    let start = Instant::now();
     server.send_signal("TERM");
     let (code, log) = server.wait_for_exit();
     assert_eq!(code, Some(0), "{log}");
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}: {log}", begun.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}: {log}", start.elapsed());
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn certificate_is_reloaded() {
         output.status.success()
     };
     assert!(serves("ca.pem"));
-    // After a signal, an invalid pair changes nothing.
+    // After a signal, an invalid pair of certificate and key changes nothing.
     scratch.write("key.pem", authority.issue().1);
     server.send_signal("HUP");
     let other = CertificateAuthority::new();
@@ -214,7 +214,7 @@ fn certificate_is_reloaded() {
     server.send_signal("HUP");
     wait_for("the new one is served after a signal", || serves("other.pem"));
     assert!(!serves("ca.pem"));
-    // The server also detects files that are replaced by rename, as Kubernetes does it, without a signal.
+    // Without a signal, the server also detects files that a rename replaces, as Kubernetes does it.
     let (chain, key) = authority.issue();
     for (name, text) in [("cert.pem", chain), ("key.pem", key)] {
         scratch.write("new", text);
@@ -356,7 +356,7 @@ fn serve_is_started_by_socket_activation() {
     assert_eq!(answer.expect_text(), "200");
 }
 
-/// Whether curl gets a response over TLS with these arguments.
+/// Returns `true` if curl with these arguments gets a response over TLS.
 fn is_answered_over_tls(scratch: &Scratch, server: &ServeProcess, arguments: &str) -> bool {
     let port = server.addresses[0].rsplit(':').next().unwrap();
     let line = format!("-q -sS --noproxy * --cacert ca.pem {arguments} https://localhost:{port}/live");
@@ -394,7 +394,7 @@ fn tls_versions_and_cipher_suites_are_limited() {
     refused("TLS_MIN_VERSION", "VersionTLS14").expect_usage_error("expected VersionTLS12 or VersionTLS13");
 }
 
-/// Replaces the server's certificate with one that is valid in these years.
+/// Replaces the server's certificate with a certificate that is valid in these years.
 fn write_certificate(scratch: &Scratch, authority: &CertificateAuthority, from: i32, until: i32) {
     let pair = authority.issue_for_names(&["localhost"], |params| {
         params.not_before = rcgen::date_time_ymd(from, 1, 1);
@@ -404,7 +404,7 @@ fn write_certificate(scratch: &Scratch, authority: &CertificateAuthority, from: 
 }
 
 #[test]
-fn certificate_that_is_not_valid_now_is_a_warning_and_a_metric() {
+fn expired_or_future_certificate_is_a_warning_and_a_metric() {
     if require_tool("curl").is_none() {
         return;
     }
@@ -456,7 +456,7 @@ fn host_name_of_a_listener_is_resolved() {
 }
 
 #[test]
-fn refused_address_names_the_option_that_changes_it() {
+fn unusable_address_error_names_its_option() {
     let scratch = Scratch::new();
     let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! Clients that request long lists and do not read them.
+//! Clients that request long lists but do not read them.
 
 use std::cell::Cell;
 use std::io::{BufReader, Read, Write};
@@ -18,7 +18,8 @@ use crate::serve::ServeProcess;
 use crate::support::{Scratch, private_memory};
 
 const CLIENTS: usize = 16;
-/// How often memory is measured, and how long after the last change. Building a whole list takes longer than that.
+/// Number of measurements of the memory after its last change. They take longer than the server needs to build a whole
+/// list.
 const MEMORY_SAMPLES: usize = 300;
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -60,8 +61,8 @@ fn change_database(scratch: &Scratch, change: impl AsyncFn(&dyn Store)) {
     });
 }
 
-/// Copies one host with its reports within its cluster and infra-env, until there are `count` hosts. Returns the length
-/// of its reports.
+/// Copies one host with its reports within its cluster and infra-env until there are `count` hosts. Returns the length
+/// of a host's reports.
 fn copy_host_in_database(scratch: &Scratch, count: usize) -> usize {
     let len = Cell::new(0);
     change_database(scratch, async |store| {
@@ -88,7 +89,7 @@ fn copy_host_in_database(scratch: &Scratch, count: usize) -> usize {
     len.get()
 }
 
-/// A client that has sent its request and read one byte of the response.
+/// Sends a request and reads one byte of the response.
 fn begin_response(server: &ServeProcess, path: &str, coding: &str) -> TcpStream {
     let mut stream = server.connect();
     let head = format!("GET {API}{path} HTTP/1.0\r\nAccept-Encoding: {coding}\r\n\r\n");
@@ -102,7 +103,7 @@ struct HostsServer {
     server: ServeProcess,
     cluster: String,
     env: String,
-    /// The length of the reports of each host.
+    /// Length of the reports of each host.
     len: usize,
 }
 
@@ -139,7 +140,7 @@ impl HostsServer {
         Self { server, cluster, env, len }
     }
 
-    /// The paths of long answers.
+    /// The paths of long responses.
     fn paths(&self) -> [String; 4] {
         let Self { cluster, env, .. } = self;
         [
@@ -151,20 +152,20 @@ impl HostsServer {
     }
 }
 
-/// Waits until the server has assessed the cluster. It keeps the facts about the hosts in memory.
+/// Waits until the server has assessed the cluster, and so has the facts about the hosts in memory.
 fn wait_for_assessment(server: &ServeProcess) {
-    let begun = Instant::now();
+    let start = Instant::now();
     loop {
         let metrics = server.request("GET /metrics", "");
         if !String::from_utf8_lossy(&metrics.body).contains("kindling_assessed_clusters_total 0\n") {
             return;
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "the cluster is not assessed");
+        assert!(start.elapsed() < Duration::from_secs(60), "the cluster is not assessed");
         thread::sleep(PAUSE);
     }
 }
 
-/// Clients that have begun to read an answer, and the private memory of the server.
+/// Clients that have begun to read a response, and the private memory of the server.
 struct StalledClients {
     before: u64,
     most: u64,
@@ -188,8 +189,8 @@ impl StalledClients {
         clients
     }
 
-    /// Checks the memory of the server. Other clients are not delayed, and a client that continues to read gets the
-    /// whole list.
+    /// Checks the memory of the server. Other clients must not be delayed, and a client that resumes reading must
+    /// receive the whole list.
     fn check(mut self, server: &ServeProcess, max_memory: u64, len: usize) {
         let Self { before, most, .. } = self;
         assert!(most < before + max_memory, "{before} before, {most} with {CLIENTS} clients");
@@ -199,9 +200,9 @@ impl StalledClients {
         BufReader::new(&mut self.streams[0]).read_to_string(&mut text).unwrap();
         let list: Value = serde_json::from_str(text.split_once("\r\n\r\n").unwrap().1).unwrap();
         assert_eq!(list.as_array().unwrap().len(), len);
-        let kept = private_memory(server.child.id());
-        println!("private memory after one list: {} KiB", kept >> 10);
-        assert!(kept < before + max_memory, "{before} before, {kept} after one list");
+        let after = private_memory(server.child.id());
+        println!("private memory after one list: {} KiB", after >> 10);
+        assert!(after < before + max_memory, "{before} before, {after} after one list");
     }
 }
 
@@ -215,7 +216,7 @@ fn stalled_readers_of_long_lists_need_little_memory() {
     hosts.server.stop();
 }
 
-/// A page has one host if its reports are long, and these become longer as JSON in a string.
+/// A page contains a single host if its reports are long. The reports become longer still as a JSON string.
 #[test]
 fn stalled_readers_of_the_longest_reports_need_bounded_memory() {
     const HOSTS: usize = 24;

@@ -1,6 +1,7 @@
-//! The command line as users meet it: every verb on generated images, invalid input and hostile files.
+//! The command line as users use it: every verb on generated images, invalid input and hostile files.
 //!
-//! Needs only Kindling itself and `sh`, and `leader_crash` a PostgreSQL server. `installer_oracle` compares the same command lines with `coreos-installer`.
+//! The tests need only Kindling and `sh`; `leader_crash` also needs a PostgreSQL server. `installer_oracle` compares
+//! the same command lines with `coreos-installer`.
 
 #![allow(
     clippy::unwrap_used,

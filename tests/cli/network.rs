@@ -33,7 +33,7 @@ fn scratch_with_hosts() -> Scratch {
     scratch
 }
 
-/// Runs a command; returns its exit code and both output streams.
+/// Runs a command. Returns its exit code and both output streams.
 #[track_caller]
 fn exit_code_and_output(scratch: &Scratch, line: &str) -> (i32, String, String) {
     let output = scratch.run_kindling(line);
@@ -170,7 +170,7 @@ fn hosts_are_compared_with_the_cluster_among_the_files() {
              host has no static address in the machine network 192.0.2.0/24\n2 hosts, 1 error, 1 warning\n"
         )
     );
-    // With two clusters, it is unknown which one the hosts belong to.
+    // With two clusters, it is unknown to which one the hosts belong.
     scratch.write("second.yaml", CLUSTER.replace("name: site", "name: other"));
     scratch.run_kindling("network check --strict node-0.yaml cluster.yaml second.yaml").expect_text();
 }
@@ -187,7 +187,7 @@ fn findings_without_a_line_get_the_first_line_of_their_document() {
     assert!(text.starts_with("broken.yaml:3: error: parsing YAML: the number "), "{text}");
 }
 
-/// The documentation has a list of hosts that can be pasted.
+/// The documentation contains a list of hosts, ready to paste.
 #[test]
 fn documented_example_passes() {
     let page = include_str!("../../docs/network.md");

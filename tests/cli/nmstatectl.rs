@@ -1,4 +1,5 @@
-//! `iso extract nmstatectl`: from images and from a separate rootfs, and the errors if it is missing.
+//! `iso extract nmstatectl`, from images and from a separate root file system, and its errors if `nmstatectl` is
+//! missing.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ fn image_with_rootfs(filesystem: Vec<u8>) -> Vec<u8> {
     recipe.filesystem_contents(Filesystem::Erofs, filesystem).build()
 }
 
-/// The only member of an archive.
+/// Returns the name and the contents of the only member of an archive.
 fn only_member(archive: &[u8]) -> (String, Vec<u8>) {
     assert_eq!(archive.len() % 4, 0);
     assert_eq!(archive[..2], [0x1F, 0x8B]);
@@ -43,18 +44,18 @@ fn initrd_contains_the_nmstatectl_of_the_image() {
     scratch.write("rootfs.img", rootfs_image(Filesystem::Erofs, &squashfs_with(PATH)));
     let printed = scratch.run_kindling("iso extract nmstatectl -o nmstate.img image.iso").expect_text();
     assert_eq!(printed, "");
-    let written = scratch.read("nmstate.img");
-    assert!(only_member(&written) == ("/usr/bin/nmstatectl".to_owned(), fake_program()));
+    let archive = scratch.read("nmstate.img");
+    assert!(only_member(&archive) == ("/usr/bin/nmstatectl".to_owned(), fake_program()));
     assert_eq!(file_mode(&scratch.files(), "nmstate.img") & 0o600, 0o600);
-    // The same from a separate rootfs, and to standard output, the default.
+    // The same from a separate root file system, and to standard output, the default.
     for line in ["-o - image.iso", "image.iso", "rootfs.img", "--output - rootfs.img"] {
         assert!(
-            scratch.run_kindling(&format!("iso extract nmstatectl {line}")).expect_success() == written,
+            scratch.run_kindling(&format!("iso extract nmstatectl {line}")).expect_success() == archive,
             "{line}"
         );
     }
     scratch.run_kindling("iso extract nmstatectl -o nmstate.img image.iso").expect_failure("File exists");
-    assert!(scratch.read("nmstate.img") == written);
+    assert!(scratch.read("nmstate.img") == archive);
 }
 
 #[test]

@@ -1,12 +1,12 @@
-//! Input that is not a valid Ignition config is embedded as `coreos-installer` does it, with a warning, and `iso
-//! verify` reports it.
+//! Input that is not a valid Ignition config. As with `coreos-installer`, commands embed it; in addition, they print a
+//! warning, and `iso verify` reports it.
 
 use serde_json::{Value, json};
 
 use crate::full_featured_image;
 use crate::support::{CONFIG, RunOutput, Scratch};
 
-/// An input, and its errors as the messages list them for the file name `NAME`.
+/// Inputs with their errors, in which `NAME` stands for the file name.
 const INPUTS: [(&str, &str); 5] = [
     ("", "NAME: error: the file is empty"),
     (
@@ -104,7 +104,7 @@ fn control_characters_of_a_config_are_escaped() {
     assert!(output.stderr.contains("[2J"), "{}", output.stderr);
 }
 
-/// The outcome of the check of the config, as text and as JSON.
+/// The exit code of `iso verify`, and its result for the config as text and as JSON.
 fn config_check_outcome(scratch: &Scratch) -> (Option<i32>, String, Value) {
     let output = scratch.run_kindling("iso verify image.iso");
     let text = output.stdout_text();
@@ -118,7 +118,7 @@ fn config_check_outcome(scratch: &Scratch) -> (Option<i32>, String, Value) {
 }
 
 #[test]
-fn verify_reports_whether_the_embedded_config_is_valid() {
+fn verify_checks_the_embedded_config() {
     let scratch = full_featured_image().scratch_with_image();
     let (code, text, check) = config_check_outcome(&scratch);
     assert_eq!((code, text.as_str()), (Some(0), "ignition config    absent\n"));

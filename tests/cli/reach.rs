@@ -1,6 +1,8 @@
-//! The URL in an image is one that another machine reaches: a second machine, in its own network namespace, downloads an
-//! image from `kindling serve`, reads the URL of the service out of it, and registers a host there. If the URL is a
-//! loopback address, the machine cannot reach it, and the server, the API and the commands say so.
+//! The URL in an image must be reachable from another machine. A second machine, in its own network namespace,
+//! downloads an image from `kindling serve`, reads the URL of the service in it, and registers a host there.
+//!
+//! If that URL is a loopback address, the machine cannot reach it, and the server, the API and the commands report
+//! this.
 
 use std::process::{self, Command, Output, Stdio};
 use std::thread;
@@ -16,14 +18,14 @@ const SERVICE: &str = "http://192.0.2.1:8090";
 const LOOPBACK: &str = "http://127.0.0.1:8090";
 const PULL_SECRET: &str = r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#;
 
-/// Two machines that share a network cable: two network namespaces with a pair of virtual interfaces.
+/// Two machines on one network cable: two network namespaces with a pair of virtual interfaces.
 struct Machines {
     server: String,
     client: String,
 }
 
 impl Machines {
-    /// Returns `None` with a notice if this process may not create network namespaces.
+    /// Returns `None`, with a notice, if this process may not create network namespaces.
     fn connect() -> Option<Self> {
         require_tool("ip")?;
         require_tool("curl")?;
@@ -112,7 +114,7 @@ impl SecondMachine<'_> {
         self.api("/infra-envs", &["--json", &body.to_string()])
     }
 
-    /// Downloads the image of an infra-env and returns the URL of the service in it.
+    /// Downloads the image of an infra-env. Returns the URL of the service in the image.
     fn service_url_in_image(&self, infra_env: &Value) -> String {
         let url = infra_env["download_url"].as_str().unwrap();
         let (code, _) = self.curl(&["--output", "full.iso", url]);
@@ -125,7 +127,7 @@ impl SecondMachine<'_> {
         service_url
     }
 
-    /// The finding of `kindling doctor` about the URL of the service, and its exit code.
+    /// Returns the finding of `kindling doctor` about the URL of the service, and the exit code.
     fn doctor_finding(&self, infra_env: &Value) -> (Value, Option<i32>) {
         let url = infra_env["download_url"].as_str().unwrap();
         let output = self.run(KINDLING, &["doctor", "--client", "download", "--json", url]);
@@ -145,7 +147,7 @@ impl SecondMachine<'_> {
     }
 }
 
-/// A folder with a base image and the keys of the service.
+/// Creates a folder with a base image and the keys of the service.
 fn scratch_with_keys() -> Scratch {
     let scratch = Scratch::new();
     scratch.write("base.iso", &fixture(Architecture::X86_64, Era::E2024_12).bytes);
@@ -165,9 +167,9 @@ fn second_machine_registers_at_the_url_in_its_image() {
     assert_eq!(url, SERVICE);
     let mut simulation = machine.simulation(&url, &infra_env).spawn().unwrap();
     let hosts = format!("/infra-envs/{}/hosts", infra_env["id"].as_str().unwrap());
-    let begun = Instant::now();
+    let start = Instant::now();
     while machine.api(&hosts, &[]).as_array().unwrap().is_empty() {
-        assert!(begun.elapsed() < PATIENCE, "the host does not register");
+        assert!(start.elapsed() < PATIENCE, "the host does not register");
         thread::sleep(Duration::from_millis(100));
     }
     simulation.kill().unwrap();
@@ -196,7 +198,7 @@ fn loopback_url_in_an_image_is_reported_everywhere() {
     let infra_env = machine.create_infra_env();
     let url = machine.service_url_in_image(&infra_env);
     assert_eq!(url, LOOPBACK);
-    // The second machine connects to itself, where nothing listens.
+    // The second machine connects to its own loopback address, where nothing listens.
     const CONNECTION_REFUSED: i32 = 7;
     assert_eq!(machine.curl(&[&format!("{url}/live")]).0, Some(CONNECTION_REFUSED));
     let simulation = machine.simulation(&url, &infra_env).args(["--duration", "1s"]).status().unwrap();
@@ -218,7 +220,7 @@ fn loopback_url_in_an_image_is_reported_everywhere() {
     assert!(log.contains(&reason) && log.contains("set --service-base-url (SERVICE_BASE_URL)"), "{log}");
 }
 
-/// The warning of a server at its start, with options and variables.
+/// Returns the warning of a server at its start.
 fn warning(options: &[&str]) -> String {
     let scratch = Scratch::new();
     let open = ["serve", "--auth-type", "none", "--allow-open-access"];
@@ -228,7 +230,7 @@ fn warning(options: &[&str]) -> String {
 }
 
 #[test]
-fn server_warns_about_each_base_url_that_machines_cannot_reach() {
+fn server_warns_about_unreachable_base_urls() {
     let own = |options: &[&str]| warning(&[&["--listen", "127.0.0.1:0"], options].concat());
     let derived = own(&[]);
     assert!(derived.contains("http://127.0.0.1:") && derived.contains("--service-base-url"), "{derived}");

@@ -1,4 +1,4 @@
-//! `kindling serve` as operators run it: a process with options, variables, signals and a log.
+//! `kindling serve` as operators run it: a process with options, environment variables, signals and a log.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::support::{ProgramRun, Scratch};
 
-/// A local server needs less than a tenth of this for any response.
+/// More than ten times the duration of any response of a local server.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 const VERSIONS: &str = "/api/assisted-install/v2/component-versions";
 
@@ -25,7 +25,7 @@ pub(crate) struct ServeProcess {
     log_so_far: Arc<Mutex<String>>,
 }
 
-/// A response, byte for byte.
+/// A response as received.
 #[derive(Debug)]
 pub(crate) struct RawAnswer {
     pub(crate) status: u16,
@@ -59,14 +59,14 @@ impl ServeProcess {
         let (sender, log) = channel();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let log_so_far = Arc::new(Mutex::new(String::new()));
-        let written = Arc::clone(&log_so_far);
+        let log_writer = Arc::clone(&log_so_far);
         thread::spawn(move || {
             let mut line = String::new();
             while stderr.read_line(&mut line).unwrap() > 0 {
-                written.lock().unwrap().push_str(&line);
+                log_writer.lock().unwrap().push_str(&line);
                 line.clear();
             }
-            let _ = sender.send(written.lock().unwrap().clone());
+            let _ = sender.send(log_writer.lock().unwrap().clone());
         });
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut addresses = Vec::new();
@@ -86,7 +86,7 @@ impl ServeProcess {
         stream
     }
 
-    /// Sends a request without a body, with headers as lines.
+    /// Sends a request without a body. `headers` are further lines.
     #[track_caller]
     pub(crate) fn request(&self, line: &str, headers: &str) -> RawAnswer {
         self.request_with_body(line, headers, "")
@@ -116,20 +116,20 @@ impl ServeProcess {
     /// Waits until the log of the running process contains a text.
     #[track_caller]
     fn wait_for_log(&self, text: &str) {
-        let begun = Instant::now();
+        let start = Instant::now();
         while !self.log_so_far.lock().unwrap().contains(text) {
-            assert!(begun.elapsed() < PATIENCE, "no {text:?} in {}", self.log_so_far.lock().unwrap());
+            assert!(start.elapsed() < PATIENCE, "no {text:?} in {}", self.log_so_far.lock().unwrap());
             thread::sleep(Duration::from_millis(10));
         }
     }
 
-    /// Waits for the process to end; returns its exit code and the log.
+    /// Waits for the end of the process. Returns its exit code and the log.
     pub(crate) fn wait_for_exit(mut self) -> (Option<i32>, String) {
-        let begun = Instant::now();
+        let start = Instant::now();
         let status = loop {
             match self.child.try_wait().unwrap() {
                 Some(status) => break status,
-                None if begun.elapsed() > PATIENCE => panic!("the server does not end"),
+                None if start.elapsed() > PATIENCE => panic!("the server does not end"),
                 None => thread::sleep(Duration::from_millis(10)),
             }
         };
@@ -156,7 +156,7 @@ fn with_variables(run: ProgramRun, variables: &[(&str, &str)]) -> ProgramRun {
     variables.iter().fold(run, |run, (name, value)| run.env(name, value))
 }
 
-/// A key pair in the scratch folder, and the option that names it.
+/// Creates a key pair in the scratch folder, and returns the options with the key files.
 pub(crate) fn make_keys(scratch: &Scratch) -> [&'static str; 4] {
     scratch.run_kindling("auth keys --out keys").expect_success();
     ["--auth-type", "local", "--ec-private-key-file", "keys/ec-private-key.pem"]
@@ -168,7 +168,7 @@ pub(crate) fn make_token(scratch: &Scratch, line: &str) -> String {
 }
 
 #[test]
-fn open_server_answers_without_a_token() {
+fn open_server_requires_no_token() {
     let scratch = Scratch::new();
     let server = ServeProcess::start(&scratch, &[], &[]);
     let live = server.request("GET /live", "");
@@ -198,7 +198,7 @@ fn open_server_answers_without_a_token() {
     let wrong = server.request("DELETE /health", "");
     assert_eq!((wrong.status, wrong.header("allow")), (405, Some("GET,HEAD")));
     assert!(scratch.has_file("kindling-data/kindling.db"));
-    // The directory is private even if the directories of images and of files, which are inside, are created first.
+    // The directory is private even if the server creates the subdirectories of images and of files first.
     let mode = std::fs::metadata(scratch.path("kindling-data")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
     server.stop();
@@ -332,7 +332,7 @@ fn signal_shuts_down_gracefully() {
     for name in ["TERM", "INT"] {
         let scratch = Scratch::new();
         let server = ServeProcess::start(&scratch, &[], &[]);
-        // One connection without any request, one with a part of it, and one that waits for its next request.
+        // One connection without any request, one with an incomplete request, and one that waits for its next request.
         let _silent = server.connect();
         let mut partial = server.connect();
         partial.write_all(b"GET /live HTT").unwrap();
@@ -341,11 +341,11 @@ fn signal_shuts_down_gracefully() {
         let mut start = [0; 12];
         idle.read_exact(&mut start).unwrap();
         assert_eq!(&start, b"HTTP/1.1 200");
-        let begun = Instant::now();
+        let start = Instant::now();
         server.send_signal(name);
         let (code, log) = server.wait_for_exit();
         assert_eq!(code, Some(0), "{log}");
-        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}: {log}", begun.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}: {log}", start.elapsed());
     }
 }
 
@@ -357,13 +357,13 @@ fn hangup_without_tls_is_logged_and_changes_nothing() {
         server.send_signal("HUP");
         assert_eq!(server.request("GET /live", "").status, 200);
     }
-    // A request may be answered before the signal is handled.
+    // The response to a request may arrive before the server handles the signal.
     server.wait_for_log("SIGHUP: nothing to reload without TLS");
     server.stop();
 }
 
 #[test]
-fn read_only_routes_list_their_allowed_methods() {
+fn unsupported_methods_are_refused_with_the_allowed_methods() {
     let scratch = Scratch::new();
     let server = ServeProcess::start(&scratch, &[], &[]);
     let id = "6ba7b810-9dad-11d1-80b4-00c04fd430c8";
@@ -438,7 +438,7 @@ fn responses_are_compressed_on_request() {
     assert_eq!(packed.header("content-encoding"), Some("gzip"));
     assert!(packed.head.to_ascii_lowercase().contains("vary: accept-encoding"), "{}", packed.head);
     assert!(packed.body.len() < plain.body.len() / 2);
-    // A HEAD response has no body, so its compressed length is unknown.
+    // A HEAD response has no body, so the server does not know its compressed length.
     let head = server.request(&format!("HEAD {VERSIONS}"), "Accept-Encoding: gzip");
     assert_eq!((head.status, head.header("content-length"), head.body.len()), (200, None, 0));
     assert!(head.head.to_ascii_lowercase().contains("vary: accept-encoding"), "{}", head.head);
@@ -473,10 +473,10 @@ fn allowed_origins_pass_cors() {
         let expected = is_allowed.then_some(origin);
         assert_eq!(answer.header("access-control-allow-origin"), expected, "{origin}");
         let headers = format!("Origin: {origin}\r\nAccess-Control-Request-Method: PATCH");
-        let asked = server.request(&format!("OPTIONS {VERSIONS}"), &headers);
-        assert_eq!((asked.status, asked.header("access-control-allow-origin")), (200, expected));
-        assert_eq!(asked.header("access-control-max-age"), Some("600"));
-        assert!(asked.header("access-control-allow-methods").unwrap().contains("PATCH"));
+        let preflight = server.request(&format!("OPTIONS {VERSIONS}"), &headers);
+        assert_eq!((preflight.status, preflight.header("access-control-allow-origin")), (200, expected));
+        assert_eq!(preflight.header("access-control-max-age"), Some("600"));
+        assert!(preflight.header("access-control-allow-methods").unwrap().contains("PATCH"));
     }
     server.stop();
     let server = ServeProcess::start(&scratch, &[], &[]);
@@ -498,15 +498,16 @@ fn serve_listens_on_several_addresses() {
         stream.read_to_string(&mut text).unwrap();
         assert!(text.starts_with("HTTP/1.0 200"), "{text}");
     }
-    let taken = server.addresses[0].clone();
+    let address = server.addresses[0].clone();
     scratch
-        .run_kindling(&format!("serve --listen {taken} --data-dir other"))
+        .run_kindling(&format!("serve --listen {address} --data-dir other"))
         .expect_failure("cannot listen on");
     assert!(!scratch.has_file("other"));
     server.stop();
 }
 
-/// An option overrides a variable, a variable with the prefix overrides one without, and an empty variable is ignored.
+/// An option overrides a variable, and a variable with the prefix `KINDLING_` overrides one without. An empty variable
+/// is ignored.
 #[test]
 fn settings_come_from_options_and_variables() {
     let scratch = Scratch::new();
@@ -527,7 +528,7 @@ fn settings_come_from_options_and_variables() {
 }
 
 #[test]
-fn wrong_values_are_named_with_their_variables() {
+fn errors_of_invalid_values_name_their_variables() {
     let scratch = Scratch::new();
     for (name, value, expected) in [
         ("KINDLING_LISTEN", "localhost", "expected an IP address and a port, such as 127.0.0.1:8090"),
@@ -623,7 +624,7 @@ fn image_lists_may_be_read_from_files() {
         .expect_usage_error("cannot be used with");
 }
 
-/// The token in a URL changes with the key; without a change of the key the URL stays the same.
+/// The token in a URL changes with the key. Without a change of the key, the URL stays the same.
 #[test]
 fn changed_key_changes_urls() {
     const INFRA_ENVS: &str = "/api/assisted-install/v2/infra-envs";
@@ -646,14 +647,14 @@ fn changed_key_changes_urls() {
     let (server, user) = start("one");
     let body = r#"{"name": "demo", "pull_secret": "{\"auths\":{\"quay.io\":{\"auth\":\"dXNlcjpwYXNz\"}}}"}"#;
     let headers = format!("{user}\r\nContent-Type: application/json\r\nContent-Length: {}", body.len());
-    let made = server.request_with_body(&format!("POST {INFRA_ENVS}"), &headers, body);
-    assert_eq!(made.status, 201, "{made:?}");
-    let get = format!("GET {INFRA_ENVS}/{}", made.json()["id"].as_str().unwrap());
-    let first = url(&made.json());
+    let created = server.request_with_body(&format!("POST {INFRA_ENVS}"), &headers, body);
+    assert_eq!(created.status, 201, "{created:?}");
+    let get = format!("GET {INFRA_ENVS}/{}", created.json()["id"].as_str().unwrap());
+    let first = url(&created.json());
     assert!(first.starts_with("apikey/"), "{first}");
     server.stop();
     let (server, user) = start("one");
-    // The images contain the port of the server, so only their token is the same.
+    // The URLs contain the port of the server, which changes, so the test compares only their tokens.
     assert_eq!(token(&url(&server.request(&get, &user).json())), token(&first));
     server.stop();
     let (server, user) = start("two");
@@ -702,9 +703,9 @@ fn rejects_invalid_bucket_settings_at_start() {
     run.env("S3_ENDPOINT_URL", "http://a b").run().expect_failure("S3_ENDPOINT_URL");
 }
 
-/// Images do not need the bucket of uploaded files, so the server stays ready.
+/// Images do not need the bucket of uploaded files, so the server stays ready without it.
 #[test]
-fn bucket_that_is_away_is_visible_in_readiness() {
+fn unreachable_bucket_is_visible_in_readiness() {
     let scratch = Scratch::new();
     let away = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let endpoint = format!("http://{away}");

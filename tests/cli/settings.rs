@@ -11,7 +11,7 @@ use Empty::{Refused, Unset};
 use crate::serve::ServeProcess;
 use crate::support::{KINDLING, ProgramRun, RunOutput, Scratch, require_tool};
 
-/// A user without other processes.
+/// User id for the test of thread limits. No other process has this id.
 const THREAD_TEST_USER: u32 = 64_123;
 
 /// The meaning of an empty variable.
@@ -23,10 +23,10 @@ enum Empty {
     Refused,
 }
 
-/// A value that is refused at start, with a phrase of the error.
+/// A value that prevents the start, with a phrase of its error.
 type WrongValue = (&'static str, &'static str);
 
-/// All variables of `serve`, in the order of the alphabet.
+/// All environment variables of `serve`, in alphabetical order.
 const SETTINGS: &[(&str, Empty, &[WrongValue])] = &[
     ("AGENT_DOCKER_IMAGE", Unset, &[]),
     ("AGENT_INVENTORY_DISK_MIN_SIZE", Unset, &[("1G", "invalid digit")]),
@@ -258,7 +258,7 @@ const SETTINGS: &[(&str, Empty, &[WrongValue])] = &[
     ("TLS_MIN_VERSION", Refused, &[("1.3", "expected VersionTLS12 or VersionTLS13")]),
 ];
 
-/// Runs `serve`, which must refuse to start, with variables.
+/// Runs `serve`, which must refuse to start, with environment variables.
 #[track_caller]
 fn refused(scratch: &Scratch, variables: &[(&str, &str)]) -> RunOutput {
     let listen: &[&str] = if variables.iter().any(|(name, _)| *name == "KINDLING_LISTEN") {
@@ -309,7 +309,7 @@ fn rejects_empty_variables_of_access_encryption_and_integrity() {
     let all = SETTINGS.iter().map(|(name, empty, _)| (*name, *empty)).chain(others);
     for (name, _) in all.filter(|(_, empty)| *empty == Refused) {
         expect_refused(&scratch, &[(name, "")], &[name]);
-        // The variable with the prefix comes first, whatever the other one says.
+        // The variable with the prefix has precedence, whatever the value of the other one.
         let prefixed = format!("MYAPP_{name}");
         expect_refused(&scratch, &[(&prefixed, "")], &[&prefixed]);
     }
@@ -323,7 +323,7 @@ fn other_empty_variables_are_not_set() {
     let empty: Vec<_> = unset.map(|(name, ..)| (*name, "")).collect();
     assert!(empty.len() > 50);
     ServeProcess::start(&scratch, &empty, &[]).stop();
-    // An option overrides its variable, also an empty one.
+    // An option overrides its variable even if the variable is empty.
     ServeProcess::start(&scratch, &[("AUTH_TYPE", "")], &["--auth-type", "none"]).stop();
 }
 
@@ -487,11 +487,11 @@ fn rejects_invalid_proxies() {
     ];
     let log = ServeProcess::start(&scratch, &valid, &[]).stop();
     assert!(!log.contains("secret"), "{log}");
-    // Exceptions to no proxy.
+    // Exceptions are allowed without a proxy.
     ServeProcess::start(&scratch, &[("NO_PROXY", "localhost:8080")], &[]).stop();
 }
 
-/// Before, the async runtime waited for its threads without end.
+/// The runtime used to wait forever for its threads instead of reporting an error.
 #[test]
 fn too_few_threads_are_an_error() {
     if require_tool("prlimit").is_none() {

@@ -1,4 +1,4 @@
-//! Options of the server in a file.
+//! `kindling serve` with its options in a file.
 
 use crate::serve::ServeProcess;
 use crate::support::Scratch;

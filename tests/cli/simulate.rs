@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use crate::serve::{PATIENCE, ServeProcess};
 use crate::support::Scratch;
 
-/// A server, and what a user does with it.
+/// A server, and the requests of its users.
 pub(crate) struct SimulationSite {
     scratch: Scratch,
     pub(crate) server: ServeProcess,
 }
 
-/// Waits for a request to the server.
+/// Blocks until a request to the server ends.
 pub(crate) fn wait<T>(request: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(request)
 }
@@ -56,7 +56,7 @@ impl SimulationSite {
         create_infra_env(&self.client(), name)
     }
 
-    /// The arguments of a simulation with fast polls.
+    /// The arguments of a simulation with short poll intervals.
     fn arguments(&self, infra_env: InfraEnvId, more: &[&str]) -> Vec<String> {
         let line = format!(
             "simulate --url {} --infra-env {infra_env} --poll-interval 200ms --report-interval 200ms --json",
@@ -71,7 +71,7 @@ impl SimulationSite {
     }
 }
 
-/// Registers a cluster. Returns its id.
+/// Registers a cluster and returns its id.
 fn create_cluster(client: &ApiClient) -> ClusterId {
     let params = serde_json::from_value(json!({
         "name": "edge", "openshift_version": "4.18", "base_dns_domain": "example.com",
@@ -89,7 +89,6 @@ fn create_infra_env(client: &ApiClient, name: &str) -> InfraEnvId {
     wait(client.register_infra_env(&params)).unwrap().id
 }
 
-/// A running `kindling simulate --json`.
 pub(crate) struct RunningSimulation {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -123,7 +122,7 @@ impl RunningSimulation {
         self.wait_until(|report| report["statuses"] == expected)
     }
 
-    /// Ends the simulation as Ctrl-C does, and returns its last report.
+    /// Interrupts the simulation like Ctrl-C, and returns its last report.
     pub(crate) fn interrupt(mut self) -> Value {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
@@ -146,7 +145,7 @@ fn simulated_hosts_become_known() {
     let infra_env = site.create_infra_env("known");
     let mut simulation = site.simulate(infra_env, &["--profile", "standard", "--hosts", "5"]);
     simulation.wait_for_statuses(&[("known-unbound", 5)]);
-    // After the first polls, the server has all outputs.
+    // After the first polls, the server has the outputs of all steps.
     simulation.wait_until(|report| report["steps"]["replies_omitted"].as_u64() > Some(0));
     let report = simulation.interrupt();
     let total = json!({"total": 5, "started": 5, "registrations": 5, "ended": 0});
@@ -235,7 +234,7 @@ fn faults_of_steps_decide_statuses() {
     assert!(unsynced.clone().count() == 3 && unsynced.clone().all(|host| host.ntp_sources.is_empty()));
 }
 
-/// The ids, names and reports of the hosts that a seed makes.
+/// The ids, names and reports of the hosts for a seed.
 fn hosts_of_seed(site: &SimulationSite, name: &str, seed: &str) -> BTreeMap<String, (String, String)> {
     let infra_env = site.create_infra_env(name);
     let mut simulation = site.simulate(infra_env, &["--hosts", "3", "--seed", seed]);
@@ -246,7 +245,7 @@ fn hosts_of_seed(site: &SimulationSite, name: &str, seed: &str) -> BTreeMap<Stri
 }
 
 #[test]
-fn equal_seeds_make_equal_hosts() {
+fn equal_seeds_generate_equal_hosts() {
     let site = SimulationSite::start();
     let first = hosts_of_seed(&site, "first", "7");
     assert_eq!(first, hosts_of_seed(&site, "second", "7"));
@@ -304,10 +303,10 @@ fn explanation_lists_failing_validations_with_remedies() {
     assert!(validation["message"].as_str().unwrap().contains("found only 4.00 GiB"), "{validation}");
     assert!(validation["remedy"].as_str().unwrap().contains("more memory"), "{validation}");
 
-    // A host that belongs to a cluster adds it to the explanation.
+    // If a host belongs to a cluster, the explanation also covers the cluster.
     let cluster = create_cluster(&site.client());
-    let known = hosts.iter().find(|host| host["status"] == "known-unbound").unwrap();
-    let id = known["id"].as_str().unwrap().parse().unwrap();
+    let host = hosts.iter().find(|host| host["status"] == "known-unbound").unwrap();
+    let id = host["id"].as_str().unwrap().parse().unwrap();
     wait(site.client().bind_host(infra_env, id, cluster)).unwrap();
     let mut arguments = site.arguments(infra_env, &options);
     arguments.retain(|argument| argument != "--json");
@@ -322,14 +321,14 @@ fn hosts_do_not_wait_for_the_reader_of_reports() {
     let site = SimulationSite::start();
     let infra_env = site.create_infra_env("unread");
     let (reader, writer) = std::io::pipe().unwrap();
-    // A few reports fill the smallest pipe.
+    // A pipe of minimum size is full after a few reports.
     let capacity = rustix::pipe::fcntl_setpipe_size(&writer, 4096).unwrap();
     let run = site.scratch.command(site.arguments(infra_env, &["--duration", "120s"]));
     let mut child = run.command().stdin(Stdio::null()).stdout(writer).spawn().unwrap();
-    let begun = Instant::now();
+    let start = Instant::now();
     let wait_until = |is_done: &dyn Fn() -> bool| {
         while !is_done() {
-            assert!(begun.elapsed() < PATIENCE, "the hosts or their reports have stopped");
+            assert!(start.elapsed() < PATIENCE, "the hosts or their reports have stopped");
             thread::sleep(Duration::from_millis(20));
         }
     };
@@ -390,7 +389,7 @@ fn url_of_other_commands_is_not_used() {
 #[test]
 fn server_that_never_responds_is_an_error() {
     let scratch = Scratch::new();
-    // Connections are accepted by the kernel, and no response follows.
+    // The kernel accepts the connections, and no response follows.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let infra_env = "4f630ba3-0297-4d99-a7c7-f62e7bca1332";
@@ -401,7 +400,7 @@ fn server_that_never_responds_is_an_error() {
     }
 }
 
-/// Responds to the request for the infra-env, and closes all other connections.
+/// Responds to the request for the infra-env, and closes all other connections without a response.
 fn serve_only_the_infra_env(listener: std::net::TcpListener, id: String) {
     let body = json!({"id": id, "kind": "InfraEnv", "href": "", "name": "x", "type": "full-iso"}).to_string();
     for connection in listener.incoming() {

@@ -1,4 +1,4 @@
-//! Clusters of simulated hosts: they become ready, and a fault of a host or of the network keeps them from that.
+//! Clusters of simulated hosts. They become ready, unless a host or the network has a fault.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -20,7 +20,7 @@ struct SimulatedCluster {
 }
 
 impl SimulatedCluster {
-    /// Registers a cluster with these parameters besides the required ones.
+    /// Registers a cluster with these parameters in addition to the required ones.
     fn create(site: &SimulationSite, name: &str, parameters: Value) -> Self {
         let mut cluster = json!({
             "name": name, "openshift_version": "4.18", "base_dns_domain": "example.com",
@@ -34,7 +34,7 @@ impl SimulatedCluster {
         Self { id, infra_env }
     }
 
-    /// Registers a cluster with the virtual IP addresses that the network of simulated hosts leaves free.
+    /// Registers a cluster with virtual IP addresses that no simulated host uses.
     fn with_vips(site: &SimulationSite, name: &str) -> Self {
         let vips = json!({"api_vips": [{"ip": "192.168.111.5"}], "ingress_vips": [{"ip": "192.168.111.6"}]});
         Self::create(site, name, vips)
@@ -49,14 +49,14 @@ impl SimulatedCluster {
     /// Waits until the cluster fulfils the condition.
     #[track_caller]
     fn wait_until(&self, site: &SimulationSite, is_done: impl Fn(&Value) -> bool) -> Value {
-        let begun = Instant::now();
+        let start = Instant::now();
         loop {
             let cluster = self.get(site);
             if is_done(&cluster) {
                 return cluster;
             }
             assert!(
-                begun.elapsed() < PATIENCE,
+                start.elapsed() < PATIENCE,
                 "{}: {}, {:?}",
                 cluster["name"],
                 cluster["status"],
@@ -75,7 +75,7 @@ impl SimulatedCluster {
     }
 }
 
-/// Returns the ids of the validations of a cluster or host that are not satisfied.
+/// Returns the ids of the unsatisfied validations of a cluster or host.
 fn unsatisfied(document: &Value) -> BTreeSet<String> {
     let Some(text) = document["validations_info"].as_str().filter(|text| !text.is_empty()) else {
         return BTreeSet::from(["no validations".to_owned()]);
@@ -86,13 +86,13 @@ fn unsatisfied(document: &Value) -> BTreeSet<String> {
     failed.map(|result| result["id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Returns the ids of the validations of a cluster and of its hosts that are not satisfied.
+/// Returns the ids of the unsatisfied validations of a cluster and of its hosts.
 fn all_unsatisfied(cluster: &Value) -> BTreeSet<String> {
     let hosts = cluster["hosts"].as_array().unwrap();
     hosts.iter().flat_map(unsatisfied).chain(unsatisfied(cluster)).collect()
 }
 
-/// The names of the hosts with a role, which the user or the service chose.
+/// Returns the names of the hosts with a role, either assigned by the user or suggested by the service.
 fn names_with_role<'a>(cluster: &'a Value, role: &str) -> BTreeSet<&'a str> {
     let hosts = cluster["hosts"].as_array().unwrap().iter();
     let has_role = |host: &&Value| match &host["role"] {
@@ -147,7 +147,8 @@ fn cluster_of_simulated_hosts_with_workers_becomes_ready() {
     assert_has_known_hosts(&ready, &["master-1", "master-2", "master-3"], &["worker-1", "worker-2"]);
 }
 
-/// Faults that keep a compact cluster insufficient, and the validations that fail. docs/simulate.md lists them.
+/// Faults that keep a compact cluster insufficient, and the resulting failed validations. docs/simulate.md lists them
+/// too.
 const FAULTS: [(&str, &[&str]); 9] = [
     ("little-memory", &["has-min-memory", "all-hosts-are-ready-to-install", "sufficient-masters-count"]),
     ("small-disk", &["has-min-valid-disks", "all-hosts-are-ready-to-install"]),
@@ -168,7 +169,7 @@ const FAULTS: [(&str, &[&str]); 9] = [
     ("vips-in-use", &["api-vips-valid", "ingress-vips-valid"]),
 ];
 
-/// Faults that no validation finds yet. docs/simulate.md lists them: change it with a new validation.
+/// Faults that no validation detects yet. docs/simulate.md lists them: change both with a new validation.
 const FAULTS_WITHOUT_VALIDATION: [&str; 9] = [
     "no-ntp",
     "packet-loss",
@@ -181,7 +182,7 @@ const FAULTS_WITHOUT_VALIDATION: [&str; 9] = [
     "no-images",
 ];
 
-/// Starts a compact cluster with these faults. Equal numbers make equal hosts.
+/// Starts a compact cluster with these faults. Equal seeds generate equal hosts.
 fn simulate_faults(
     site: &SimulationSite,
     cluster: &SimulatedCluster,

@@ -1,4 +1,4 @@
-//! Pipes that close early, full devices, and input that is not seekable.
+//! Pipes that close early, full devices, and input that cannot seek.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::Read;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use crate::full_featured_image;
 use crate::support::{CONFIG, KINDLING, ProgramRun, RunOutput, Scratch, report_skipped, require_tool};
 
-/// Commands that print, or write an image to standard output.
+/// Commands that print text, or write an image to standard output.
 const PRINTING: &[&str] = &[
     "iso ignition show customized.iso",
     "iso network extract customized.iso",
@@ -39,7 +39,7 @@ fn scratch_with_inputs() -> Scratch {
     scratch
 }
 
-/// Runs a command whose standard output is closed after some bytes.
+/// Runs a command, and closes its standard output after `len` bytes.
 fn run_with_stdout_closed_after(scratch: &Scratch, line: &str, len: usize) -> RunOutput {
     output_with_stdout_closed_after(scratch.command(line.split_whitespace()).command(), len)
 }
@@ -82,7 +82,8 @@ fn closed_pipe_ends_a_boot_test() {
     assert_eq!((output.status.code(), output.stderr.as_str()), (Some(0), ""));
 }
 
-/// Files are written before their names are printed: after a closed pipe, all files exist or the exit code is an error.
+/// The command writes files before it prints their names. So after a closed pipe, all files exist or the exit code is
+/// an error.
 #[test]
 fn files_are_extracted_when_standard_output_is_closed() {
     let scratch = scratch_with_inputs();
@@ -120,7 +121,7 @@ fn full_device_is_an_error() {
     }
 }
 
-/// Binary data upsets a terminal. Text does not.
+/// Binary data changes the state of a terminal. Text does not.
 #[test]
 fn binary_data_is_not_written_to_a_terminal() {
     let Some(script) = require_tool("script") else { return };

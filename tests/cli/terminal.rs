@@ -15,7 +15,7 @@ use crate::full_featured_image;
 use crate::serve::PATIENCE;
 use crate::support::{KINDLING, ProgramRun, Scratch, require_tool};
 
-/// Serves the first half of an image, and then neither sends nor closes.
+/// Serves the first half of an image, and then keeps the connection open without sending.
 fn serve_half(image: &'static [u8]) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -33,17 +33,15 @@ fn serve_half(image: &'static [u8]) -> SocketAddr {
     address
 }
 
-/// A program on a pseudo-terminal.
 struct TerminalProgram {
     script: Child,
     output: Receiver<Vec<u8>>,
     shown: String,
-    /// The file with the process id of Kindling.
     id: PathBuf,
 }
 
 impl TerminalProgram {
-    /// Starts Kindling. It writes its process id to a file.
+    /// Starts Kindling on a pseudo-terminal. The shell writes Kindling's process id to a file.
     fn start(script: &std::path::Path, scratch: &Scratch, arguments: &[&str]) -> Self {
         let quoted: Vec<String> = arguments.iter().map(|argument| format!("'{argument}'")).collect();
         let line = format!("stty cols 160; echo $$ > pid; exec {KINDLING} {}", quoted.join(" "));
@@ -74,7 +72,7 @@ impl TerminalProgram {
         kill_process(Pid::from_raw(id.trim().parse().unwrap()).unwrap(), signal).unwrap();
     }
 
-    /// Waits for the end, and returns the lines of the screen.
+    /// Waits for the end of the program, and returns the lines of the screen.
     fn end(mut self) -> Vec<String> {
         while let Ok(bytes) = self.output.recv_timeout(PATIENCE) {
             self.shown.push_str(&String::from_utf8_lossy(&bytes));
@@ -84,7 +82,7 @@ impl TerminalProgram {
     }
 }
 
-/// Returns the lines that a terminal shows: it knows line ends, cursor movements up, and erased lines.
+/// Returns the lines on the screen of a terminal that supports line ends, cursor movements up, and erased lines.
 fn screen_lines(output: &str) -> Vec<String> {
     let (mut lines, mut row, mut column) = (vec![String::new()], 0, 0);
     let mut rest = output;
@@ -152,7 +150,7 @@ fn bars_and_lines_of_a_server_do_not_mix() {
 fn message_of_an_interrupt_replaces_the_bar() {
     let Some(script) = require_tool("script") else { return };
     let scratch = Scratch::new();
-    // Sparse; hashing it takes seconds, and the bar stays meanwhile.
+    // A sparse file that takes seconds to hash, so that the bar stays on the screen.
     let recipe = Recipe::new(Architecture::X86_64, Era::E2024_12).rootfs_len(2 << 30);
     recipe.write_to(&scratch.path("base.iso")).unwrap();
     scratch.write("secret.json", r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#);
@@ -163,7 +161,7 @@ fn message_of_an_interrupt_replaces_the_bar() {
     program.wait_for(" GiB");
     program.send(Signal::INT);
     let lines = program.end();
-    let shown: Vec<&str> = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
-    assert_eq!(shown, ["Interrupted: nothing was written"]);
+    let screen: Vec<&str> = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+    assert_eq!(screen, ["Interrupted: nothing was written"]);
     assert!(!scratch.has_file("rootfs.img"));
 }

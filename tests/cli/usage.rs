@@ -1,4 +1,4 @@
-//! Wrong command lines exit with 2 and change nothing; the name of the executable selects the command line.
+//! Wrong command lines exit with 2 and change nothing. The name of the executable selects the command line.
 
 use std::os::unix::fs::symlink;
 

@@ -1,4 +1,4 @@
-//! Every verb on every generated image, compared with what the generator knows about the image.
+//! Every verb on every generated image. The generator of the images provides the expected results.
 
 use fixtures::{Architecture, Era};
 use serde_json::Value;
@@ -87,9 +87,9 @@ fn network_settings_are_embedded_extracted_and_removed() {
 fn kernel_arguments_are_modified_in_every_area() {
     check_each(all_fixtures(), FixtureImage::name, |image| {
         let scratch = image.scratch_with_image();
-        let shown = scratch.run_kindling("iso kargs show image.iso");
+        let output = scratch.run_kindling("iso kargs show image.iso");
         if !image.has_kargs() {
-            shown.expect_failure("No karg embed areas found; old or corrupted CoreOS ISO image");
+            output.expect_failure("No karg embed areas found; old or corrupted CoreOS ISO image");
             scratch
                 .run_kindling("iso kargs modify -a quiet image.iso")
                 .expect_failure("No karg embed areas found");
@@ -97,7 +97,7 @@ fn kernel_arguments_are_modified_in_every_area() {
             return assert_pristine(image, &scratch);
         }
         let default = image.recipe.default_kargs();
-        assert_eq!(shown.expect_text(), format!("{default}\n"));
+        assert_eq!(output.expect_text(), format!("{default}\n"));
         let line =
             "iso kargs modify -r ignition.platform.id=metal=qemu -d ignition.firstboot -a quiet image.iso";
         scratch.run_kindling(line).expect_success();
@@ -295,14 +295,14 @@ fn minimal_images_are_extracted_without_the_rootfs() {
         assert_eq!(minimal.len() as u64, image.truth.minimal.as_ref().unwrap().image.len());
         let default = scratch.run_kindling("iso kargs show -d minimal.iso").expect_text();
         assert!(!default.contains("coreos.live"), "{default}");
-        let shown = scratch.run_kindling("iso kargs show minimal.iso").expect_text();
+        let kargs = scratch.run_kindling("iso kargs show minimal.iso").expect_text();
         assert_eq!(
-            shown,
+            kargs,
             format!("{} coreos.live.rootfs_url=https://example.com/rootfs.img\n", default.trim_end())
         );
         assert_eq!(file_mode(&scratch.files(), "minimal.iso"), 0o600);
-        let taken = scratch.run_kindling("iso extract minimal-iso image.iso minimal.iso");
-        taken.expect_failure("File exists");
+        let overwrite = scratch.run_kindling("iso extract minimal-iso image.iso minimal.iso");
+        overwrite.expect_failure("File exists");
         let streamed = scratch
             .run_kindling("iso extract minimal-iso --rootfs-url https://example.com/rootfs.img image.iso");
         assert!(streamed.expect_success() == minimal, "file and stream differ");
@@ -322,9 +322,9 @@ fn dev_show_matches_the_image() {
     check_each(all_fixtures(), FixtureImage::name, |image| {
         let scratch = image.scratch_with_image();
         let show = |options: &str| -> Value {
-            let shown = scratch.run_kindling(&format!("dev show iso {options} image.iso")).expect_text();
-            assert!(shown.ends_with('\n'));
-            serde_json::from_str(&shown).unwrap()
+            let output = scratch.run_kindling(&format!("dev show iso {options} image.iso")).expect_text();
+            assert!(output.ends_with('\n'));
+            serde_json::from_str(&output).unwrap()
         };
         let volume = show("");
         let primary = &volume["header"]["descriptors"][0];
@@ -470,7 +470,7 @@ fn inspect_shows_embedded_data() {
     scratch.run_kindling("iso verify image.iso").expect_success();
 }
 
-/// An edited image shows how it was made and has the same boot methods as its base.
+/// The report on an edited image contains the edit, and that the boot methods are the same as the base image's.
 #[test]
 fn inspect_compares_boot_files_with_the_base() {
     let scratch = full_featured_image().scratch_with_image();
@@ -490,7 +490,7 @@ fn inspect_compares_boot_files_with_the_base() {
     assert!(text.contains("Boot files:    different from other.iso: "), "{text}");
 }
 
-/// Images without a minimal description, and URLs that do not fit into a described image.
+/// Images without a minimal description, and URLs that do not fit into an image with one.
 #[test]
 fn minimal_iso_is_written_by_relayout() {
     let url = format!("http://192.0.2.1/{}", "x".repeat(1200));
@@ -545,7 +545,7 @@ fn diff_exits_0_for_equal_and_1_for_different_images() {
     }
 }
 
-/// Like diff(1) and cmp(1), so that scripts can distinguish different images from unusable ones.
+/// Exit codes like diff(1) and cmp(1), so that scripts can distinguish different images from unusable images.
 #[test]
 fn diff_exits_2_for_unusable_inputs() {
     let scratch = full_featured_image().scratch_with_image();
@@ -573,8 +573,8 @@ fn image_texts_are_printed_verbatim_on_one_line() {
     image[usize::try_from(area.offset).unwrap()] = b'"';
     scratch.write("other.iso", &image);
     let output = scratch.run_kindling("iso verify other.iso");
-    let told = output.stdout_text();
-    assert!(told.contains("kargs don't match at all offsets: \"") && !told.contains("\\'"), "{told}");
+    let report = output.stdout_text();
+    assert!(report.contains("kargs don't match at all offsets: \"") && !report.contains("\\'"), "{report}");
     // ECMA-119, 8.4.7: the volume identifier.
     let id = &mut image[32768 + 40..][..32];
     id[..16].copy_from_slice(b"a\nGeneration: no");
