@@ -1,5 +1,5 @@
 # Applies /run/config.ign with the real Ignition to a scratch root, and reports the result. Runs in the root file
-# system that was fetched over the network.
+# system from the server.
 export PATH=/bin:/usr/sbin
 cd /run || exit
 mkdir -p root/etc/selinux root/var/home

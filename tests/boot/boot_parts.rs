@@ -1,6 +1,6 @@
 //! The boot files of the images: a kernel, an initramfs that prints facts, and the boot loaders.
 //!
-//! All of them come from packages of Debian (or Ubuntu); [`DebianSystem`] finds them.
+//! All of them come from packages of Debian (or Ubuntu), which [`DebianSystem`] finds.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -22,7 +22,7 @@ const ARM_FIRMWARE: &str = "/usr/share/qemu-efi-aarch64/QEMU_EFI.fd";
 const SECURE_FIRMWARE: &str = "/usr/share/OVMF/OVMF_CODE_4M.secboot.fd";
 const SECURE_VARIABLES: &str = "/usr/share/OVMF/OVMF_VARS_4M.ms.fd";
 const SIGNED_SHIM: &str = "/usr/lib/shim/shimx64.efi.signed";
-/// This GRUB has its config in `EFI/debian` of the volume.
+/// This build of GRUB reads its config from `EFI/debian` of the volume.
 const SIGNED_GRUB: &str = "/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed";
 
 /// The modules of isolinux that real images have next to it.
@@ -34,13 +34,13 @@ const IGNITION: &str = "usr/lib/dracut/modules.d/30ignition/ignition";
 const BUSYBOX_APPLETS: [&str; 10] =
     ["sh", "cat", "cp", "cut", "find", "mkdir", "sed", "sha256sum", "stat", "tail"];
 
-/// Programs that configure networks in a real initramfs, and their paths there and here.
+/// Programs that configure networks in a real initramfs: their paths in the initramfs and in the system.
 const NETWORK_PROGRAMS: [(&str, &str); 2] = [
     ("usr/sbin/NetworkManager", "usr/sbin/NetworkManager"),
     ("usr/lib/systemd/systemd-udevd", "usr/bin/udevadm"),
 ];
 
-/// The modules that real GRUB images have built in, as far as the configs need them.
+/// The built-in modules of real GRUB images that the configs need.
 const GRUB_BUILT_IN: [&str; 11] = [
     "configfile",
     "echo",
@@ -56,28 +56,27 @@ const GRUB_BUILT_IN: [&str; 11] = [
 ];
 const GRUB_BUILT_IN_FOR_EFI: [&str; 3] = ["all_video", "fat", "part_gpt"];
 
-/// GRUB's embedded config. Started by El Torito, GRUB finds its config on the volume, where its prefix points; started
-/// from the EFI partition, it finds the stub config next to itself. (The first parser knows no conditions; `eval` calls
-/// the other one.)
+/// GRUB's embedded config. If GRUB is started by El Torito, its prefix points to the volume, where it finds its config.
+/// If it is started from the EFI partition, it finds the stub config next to itself. (The first parser does not support
+/// conditions; `eval` calls a parser that does.)
 const GRUB_EMBEDDED_CONFIG: &str = "eval 'if [ ! -e $prefix/grub.cfg ]; then set prefix=$cmdpath; fi'\n";
 
-/// The size of the EFI partition in disk sectors: 8 MiB, about the size of real ones.
+/// Size of the EFI partition in disk sectors: 8 MiB, about the size of real ones.
 const EFI_PARTITION_SECTORS: u32 = 16_384;
 
-/// The programs that a boot needs.
 #[derive(Debug)]
 pub(crate) struct BootPrograms {
     pub(crate) qemu: PathBuf,
     /// UEFI firmware for this machine, if QEMU does not include it.
     pub(crate) firmware: Option<PathBuf>,
-    /// The same for Secure Boot, on a PC.
+    /// Firmware of a PC with Secure Boot.
     pub(crate) secure: Option<SecureFirmware>,
 }
 
 #[derive(Debug)]
 pub(crate) struct SecureFirmware {
     pub(crate) code: PathBuf,
-    /// With the keys that PCs are sold with.
+    /// Variables with the keys that PCs are sold with.
     pub(crate) variables: PathBuf,
 }
 
@@ -114,7 +113,7 @@ fn pc_programs() -> Option<BootPrograms> {
     Some(BootPrograms { qemu, firmware: Some(require_file(FIRMWARE)?), secure: Some(secure) })
 }
 
-/// A machine that is not a PC.
+/// Returns the programs for a machine other than a PC.
 fn programs_for_machine(qemu: &str, firmware: Option<&str>) -> Option<BootPrograms> {
     let firmware = match firmware {
         Some(path) => Some(require_file(path)?),
@@ -137,7 +136,7 @@ fn isolinux() -> Option<BTreeMap<String, Vec<u8>>> {
     Some(files)
 }
 
-/// An initramfs of two files: a static busybox, and a script that uses it.
+/// An initramfs with two files: a static busybox, and a script for it.
 fn initramfs(system: &DebianSystem) -> Option<Vec<u8>> {
     let files = SystemFiles::new();
     files.add_file("bin/busybox", fs::read(system.program("busybox")?).unwrap());
@@ -145,7 +144,7 @@ fn initramfs(system: &DebianSystem) -> Option<Vec<u8>> {
     files.pack()
 }
 
-/// The same with the files of the later stages: `stages.sh` and kernel modules.
+/// Adds the files of the later stages to the initramfs: `stages.sh` and kernel modules.
 pub(crate) fn with_stage_files(mut parts: BootParts, system: &DebianSystem) -> Option<BootParts> {
     let files = SystemFiles::new();
     files.add_file("stages.sh", include_bytes!("stages.sh"));
@@ -159,7 +158,7 @@ pub(crate) fn with_stage_files(mut parts: BootParts, system: &DebianSystem) -> O
     Some(parts)
 }
 
-/// The same with the real NetworkManager, and udev, which reports devices to it.
+/// Adds the real NetworkManager to the initramfs, and udev, which reports devices to it.
 pub(crate) fn with_network_manager(mut parts: BootParts, system: &DebianSystem) -> Option<BootParts> {
     let files = SystemFiles::new();
     for (path, program) in NETWORK_PROGRAMS {
@@ -169,7 +168,7 @@ pub(crate) fn with_network_manager(mut parts: BootParts, system: &DebianSystem) 
     Some(parts)
 }
 
-/// Files of a system, packed as an initramfs or as squashfs.
+/// Files of a system, to be packed as an initramfs or as squashfs.
 struct SystemFiles(Scratch);
 
 impl SystemFiles {
@@ -232,7 +231,7 @@ pub(crate) fn root_file_system(system: &DebianSystem) -> Option<Vec<u8>> {
     Some(files.0.read("root.squashfs"))
 }
 
-/// The same with shim and GRUB signed for Secure Boot; the packaged kernel is signed already.
+/// Replaces the loaders by shim and GRUB signed for Secure Boot. The packaged kernel is already signed.
 pub(crate) fn with_signed_loaders(mut parts: BootParts, recipe: &Recipe) -> Option<BootParts> {
     let [shim, grub] = [require_file(SIGNED_SHIM)?, require_file(SIGNED_GRUB)?];
     parts.vendor = Some("debian");
@@ -262,7 +261,7 @@ fn efi_partition(recipe: &Recipe, system: &DebianSystem) -> Option<Vec<u8>> {
     make_fat_filesystem(&scratch, &[name, "EFI/BOOT/grub.cfg"])
 }
 
-/// GRUB as Open Firmware starts it from a CD. GRUB would misread the boot path as a partition number.
+/// Builds GRUB for Open Firmware, which starts it from a CD. GRUB would misread the boot path as a partition number.
 fn power_loader(recipe: &Recipe, system: &DebianSystem) -> Option<Vec<u8>> {
     let scratch = Scratch::new();
     let volume = recipe.volume_id();
@@ -275,7 +274,6 @@ fn power_loader(recipe: &Recipe, system: &DebianSystem) -> Option<Vec<u8>> {
     Some(scratch.read("powerpc.elf"))
 }
 
-/// Makes an image of GRUB for a platform.
 fn make_grub_image(scratch: &Scratch, system: &DebianSystem, platform: &str, options: &str) -> Option<()> {
     let mkimage = require_tool("grub-mkimage")?;
     let modules = system.package_file(&format!("usr/lib/grub/{platform}/moddep.lst"))?;
@@ -285,7 +283,6 @@ fn make_grub_image(scratch: &Scratch, system: &DebianSystem, platform: &str, opt
     Some(())
 }
 
-/// A FAT filesystem with the files of a folder.
 fn make_fat_filesystem(scratch: &Scratch, files: &[&str]) -> Option<Vec<u8>> {
     let tools = ["mformat", "mmd", "mcopy"].map(require_tool);
     let [Some(mformat), Some(mmd), Some(mcopy)] = tools else { return None };

@@ -1,5 +1,5 @@
-//! Images that must not boot: one field of each is wrong, as a defect of the engine would leave it. They show that the
-//! other tests can fail.
+//! Images that must not boot: one field of each is wrong, as a bug of the image engine could leave it. These images
+//! show that the other boot tests can fail.
 
 use std::time::Duration;
 
@@ -18,15 +18,14 @@ const EFI_ENTRY: usize = 96;
 /// Offsets in a boot info table: sector of its file, and checksum.
 const TABLE_SECTOR: usize = 12;
 const TABLE_CHECKSUM: usize = 20;
-/// Offset in a mainframe boot image: the page number of the initrd, in the upper half of this byte and the bytes before
-/// it.
+/// Offset in a mainframe boot image of the page number of the initrd. It is the upper half of this byte and the bytes
+/// before it.
 const INITRD_PAGE: usize = 0x1040E;
 /// Offset in an MBR: first sector of the second partition.
 const SECOND_PARTITION: usize = 446 + 16 + 8;
-/// Offset in a GPT header: its own checksum.
+/// Offset in a GPT header of the header checksum.
 const HEADER_CHECKSUM: usize = 16;
 
-/// The damage to an image.
 type ImageDamage = fn(&mut [u8]);
 
 fn read_u32(bytes: &[u8], offset: usize) -> u32 {
@@ -46,7 +45,7 @@ fn boot_catalogue_offset(bytes: &[u8]) -> usize {
     sector_offset(read_u32(bytes, CATALOGUE))
 }
 
-/// The boot image of the first entry.
+/// Returns the offset of the boot image of the first entry.
 fn boot_image_offset(bytes: &[u8]) -> usize {
     sector_offset(read_u32(bytes, boot_catalogue_offset(bytes) + DEFAULT_ENTRY + ENTRY_SECTOR))
 }
@@ -82,7 +81,8 @@ fn boot_damaged(
     setup.boot().map(|boot| boot.seconds)
 }
 
-/// The undamaged image boots; with each damage it must not boot within 2.5 times that time.
+/// Boots the undamaged image, and then each damaged image. A damaged image must not boot within 2.5 times the first
+/// duration.
 fn check_damages(start: StartMethod, damages: &[(&str, ImageDamage)]) {
     let Some(base) = BASES.get(start.processor()) else { return };
     let sound = boot_damaged(base, start, None, |_| {}).unwrap();

@@ -1,4 +1,4 @@
-//! `kindling boot-test`, on a file and on an image from a server.
+//! `kindling boot-test` with a file, and with an image from a server.
 
 use crate::served::{FULL, MINIMAL, ServedSite, served_base, signed_served_base};
 use crate::support::{RunOutput, Scratch, has_http_client};
@@ -34,7 +34,7 @@ fn served_image_boots_and_reads_are_reported() {
     assert!(output.stderr.contains("\"STAGES END\" after "), "{}", output.stderr);
 }
 
-/// Firmware that starts only signed programs.
+/// This firmware starts only signed programs.
 #[test]
 #[ignore = "of the whole matrix"]
 fn secure_boot_starts_only_signed_images() {
@@ -53,7 +53,8 @@ fn secure_boot_starts_only_signed_images() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("Access Denied"), "{output:?}");
 }
 
-/// The machine has no medium: script, kernel and initrd come from the server, and the trace shows the initrd.
+/// The machine has no medium: script, kernel and initrd come from the server. The trace contains the requests for the
+/// initrd.
 #[test]
 #[ignore = "of the whole matrix"]
 fn ipxe_script_boots_and_reads_are_reported() {
@@ -63,7 +64,7 @@ fn ipxe_script_boots_and_reads_are_reported() {
     let output = run_boot_test(&site.scratch, &["--marker", MARKER, "--media", "ipxe", &url]);
     assert!(output.status.success(), "{}", output.stderr);
     assert!(output.stderr.contains("127.0.0.1 read 100 % of the "), "{}", output.stderr);
-    // Files that all infra-envs share have no trace.
+    // The trace does not cover files that all infra-envs share.
     assert!(output.stderr.contains(" bytes of initrd: "), "{}", output.stderr);
 }
 

@@ -1,8 +1,8 @@
-//! Facts that the booted system prints about itself; `init.sh` writes them.
+//! Facts about the booted system. `init.sh` prints them on the serial line.
 
 use std::collections::BTreeMap;
 
-/// Command line and files, as the kernel received them.
+/// The command line as the kernel received it, and the files of the initramfs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BootFacts {
     pub(crate) command_line: String,

@@ -1,13 +1,13 @@
 #!/bin/busybox sh
-# The first process of the images that the boot tests make. It prints its command line and files on the serial line,
-# then powers off.
+# The first process in the images of the boot tests. It prints its command line and files on the serial line, and then
+# powers off.
 busybox=/bin/busybox
 $busybox mkdir -p /proc /dev
 $busybox mount -t proc proc /proc
 $busybox mount -t devtmpfs dev /dev
 # Kernel messages must not interrupt our lines.
 echo 1 >/proc/sys/kernel/printk
-# Serial lines have other names on other machines.
+# The name of the serial line depends on the machine.
 for serial in ttysclp0 hvc0 ttyAMA0 ttyS0; do
     [ ! -c /dev/$serial ] || break
 done

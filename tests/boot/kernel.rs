@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::system::DebianSystem;
 
-/// Modules that a live system needs: network, boot medium and root file system.
+/// Modules that a live system needs for its network, boot medium and root file system.
 const WANTED: [&str; 16] = [
     "virtio_pci",
     "virtio_net",
@@ -20,37 +20,37 @@ const WANTED: [&str; 16] = [
     "isofs",
     "loop",
     "squashfs",
-    // A PC's CD, and an image that firmware loaded into memory.
+    // For a PC's CD, and for an image that firmware loaded into memory.
     "ahci",
     "nfit",
     "nd_pmem",
-    // A CD of POWER.
+    // For a CD of POWER.
     "ibmvscsi",
 ];
 
-/// A module's name and bytes.
+/// The name and bytes of a module.
 pub(crate) type KernelModule = (String, Vec<u8>);
 
-/// The modules, each after its dependencies. Modules that are built into the kernel or are for other machines are left
-/// out.
+/// The modules, each after its dependencies, without modules built into the kernel or for other machines.
 pub(crate) fn kernel_modules(system: &DebianSystem) -> Option<Vec<KernelModule>> {
-    let mut found = BTreeMap::new();
-    find_modules(&system.modules_folder()?, &mut found);
+    let mut paths = BTreeMap::new();
+    find_modules(&system.modules_folder()?, &mut paths);
     let mut modules = Vec::new();
     for name in WANTED {
-        add_with_dependencies(name, &found, &mut modules);
+        add_with_dependencies(name, &paths, &mut modules);
     }
     Some(modules)
 }
 
-/// All modules below a folder, by name. Names are file names with `_` instead of `-`, as in dependency lists.
-fn find_modules(folder: &Path, found: &mut BTreeMap<String, PathBuf>) {
+/// Collects all modules below a folder, by name. The name is the file name with `_` instead of `-`, as in dependency
+/// lists.
+fn find_modules(folder: &Path, paths: &mut BTreeMap<String, PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            find_modules(&path, found);
+            find_modules(&path, paths);
         } else if path.extension().is_some_and(|extension| extension == "ko") {
-            found.insert(module_name(path.file_stem().unwrap().to_str().unwrap()), path);
+            paths.insert(module_name(path.file_stem().unwrap().to_str().unwrap()), path);
         }
     }
 }
@@ -59,15 +59,15 @@ fn module_name(file: &str) -> String {
     file.replace('-', "_")
 }
 
-fn add_with_dependencies(name: &str, found: &BTreeMap<String, PathBuf>, modules: &mut Vec<KernelModule>) {
+fn add_with_dependencies(name: &str, paths: &BTreeMap<String, PathBuf>, modules: &mut Vec<KernelModule>) {
     let name = module_name(name);
-    if modules.iter().any(|(known, _)| *known == name) {
+    if modules.iter().any(|(added, _)| *added == name) {
         return;
     }
-    let Some(path) = found.get(&name) else { return };
+    let Some(path) = paths.get(&name) else { return };
     let bytes = fs::read(path).unwrap();
     for needed in module_dependencies(&bytes) {
-        add_with_dependencies(&needed, found, modules);
+        add_with_dependencies(&needed, paths, modules);
     }
     modules.push((name, bytes));
 }

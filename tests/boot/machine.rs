@@ -1,4 +1,4 @@
-//! A virtual PC: QEMU starts an image and records the serial output.
+//! A virtual machine: QEMU starts an image, and the test records the serial output.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -13,13 +13,13 @@ use crate::boot_parts::{BootPrograms, SecureFirmware};
 use crate::facts::BootFacts;
 use crate::proxy_dhcp;
 
-/// On an idle machine no boot takes a tenth of it.
+/// More than ten times the duration of any boot on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// How many machines run at once. Each needs a processor and several hundred megabytes.
+/// Maximum number of concurrent machines. Each needs a processor and several hundred megabytes.
 const MACHINES: usize = 2;
 /// Texts of both boot menus while they wait: "Automatic boot in …", "… will be executed automatically in …".
 const MENU: &[u8] = b"utomatic";
-/// Messages of boot loaders and firmware after the last boot attempt.
+/// Messages after the last boot attempt of boot loaders and firmware.
 const DEAD_ENDS: [&[u8]; 6] = [
     b"No bootable option",
     b"No bootable device",
@@ -28,7 +28,7 @@ const DEAD_ENDS: [&[u8]; 6] = [
     b"you need to load the kernel first",
     b"Minimal BASH-like line editing",
 ];
-/// How much of the serial log a failed boot prints.
+/// Length of the part of the serial log that a failed boot prints.
 const TAIL: usize = 3000;
 
 /// How the machine starts the image.
@@ -40,23 +40,24 @@ pub(crate) enum StartMethod {
     BiosStick,
     /// A CD for UEFI: El Torito, GRUB.
     UefiDisc,
-    /// A USB stick for UEFI. This firmware follows El Torito there, too.
+    /// A USB stick for UEFI. This firmware follows El Torito on sticks, too.
     UefiStick,
-    /// A USB stick for UEFI without El Torito on disks: MBR, EFI partition, GRUB, its stub config.
+    /// A USB stick for UEFI that ignores El Torito on disks: MBR, EFI partition, GRUB, its stub config.
     UefiPartition,
-    /// The same for UEFI that finds the EFI partition in the GPT.
+    /// A USB stick for UEFI that finds the EFI partition in the GPT.
     UefiGpt,
-    /// A CD for UEFI with Secure Boot: El Torito, shim, GRUB, all of them signed.
+    /// A CD for UEFI with Secure Boot: El Torito, shim and GRUB, both signed.
     SecureDisc,
     /// No medium: iPXE from the network card's ROM, for a BIOS, with the URL of a script instead of an image.
     BiosNetwork,
-    /// The same for UEFI.
+    /// No medium: iPXE from the network card's ROM, for UEFI.
     UefiNetwork,
-    /// No medium: UEFI loads the image itself into a RAM disk, from a URL that DHCP provides.
+    /// No medium: UEFI loads the image into a RAM disk, from a URL that DHCP provides.
     UefiHttp,
-    /// A USB CD for 64-bit Arm, like its virtual media: UEFI, El Torito, GRUB.
+    /// A USB CD for 64-bit Arm, as its BMCs emulate it: UEFI, El Torito, GRUB.
     ArmDisc,
-    /// A USB stick for 64-bit Arm. This firmware follows El Torito there, too: these images have no partition table.
+    /// A USB stick for 64-bit Arm. This firmware follows El Torito on sticks, too. These images have no partition
+    /// table.
     ArmStick,
     /// A SCSI CD for IBM Z: El Torito, whose boot image is the kernel.
     MainframeDisc,
@@ -70,7 +71,7 @@ impl StartMethod {
         !is_bios && matches!(self.processor(), Architecture::X86_64 | Architecture::Aarch64)
     }
 
-    /// Whether the firmware must find the EFI partition in a partition table.
+    /// Returns `true` if the firmware must find the EFI partition in a partition table.
     pub(crate) fn is_from_partition(self) -> bool {
         matches!(self, Self::UefiPartition | Self::UefiGpt)
     }
@@ -101,7 +102,6 @@ impl StartMethod {
         !matches!(self, Self::BiosNetwork | Self::UefiNetwork | Self::UefiHttp)
     }
 
-    /// The boot loader that runs.
     pub(crate) fn boot_loader(self) -> BootLoader {
         match self {
             Self::BiosNetwork | Self::UefiNetwork => BootLoader::Ipxe,
@@ -127,14 +127,14 @@ impl StartMethod {
     }
 }
 
-/// A machine that is about to be started.
+/// A machine before its start.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MachineSetup<'a> {
     pub(crate) programs: &'a BootPrograms,
     /// A file or a URL.
     pub(crate) image: &'a Path,
     pub(crate) start: StartMethod,
-    /// MAC addresses of its network cards. All cards are on one network, where 10.0.2.2 is the host's loopback address.
+    /// MAC addresses of the network cards. All cards are on one network, where 10.0.2.2 is the host's loopback address.
     pub(crate) cards: &'a [&'a str],
     pub(crate) patience: Duration,
 }
@@ -186,7 +186,7 @@ impl<'a> MachineSetup<'a> {
         };
     }
 
-    /// A hub, which joins the cards and QEMU's user network.
+    /// Adds a hub that connects the cards with QEMU's user network.
     fn add_network(&self, command: &mut Command) {
         let mut network = "user,id=user".to_owned();
         if self.start.boot_loader() == BootLoader::Ipxe {
@@ -205,7 +205,7 @@ impl<'a> MachineSetup<'a> {
             let kind = if is_mainframe { "virtio-net-ccw" } else { "virtio-net-pci" };
             let mut card = format!("{kind},netdev=port{number},mac={mac}");
             if self.start.boot_loader() != BootLoader::Ipxe && !is_mainframe {
-                // Without the option ROM, firmware loses no time on network boot.
+                // Without the option ROM, firmware wastes no time on network boot.
                 card += ",romfile=";
             }
             if !self.start.has_medium() {
@@ -215,13 +215,13 @@ impl<'a> MachineSetup<'a> {
         }
     }
 
-    /// Boots until the machine powers off; returns an error if it does not.
+    /// Boots until the machine powers off. Returns an error if it does not.
     pub(crate) fn boot(&self) -> Result<BootResult, String> {
         let _turn = BootPermit::acquire();
-        let begun = Instant::now();
+        let start = Instant::now();
         let mut machine = QemuMachine::new(self.command());
         let ended = machine.run_until_power_off(self.patience);
-        let seconds = begun.elapsed().as_secs_f64();
+        let seconds = start.elapsed().as_secs_f64();
         let log = machine.serial_log();
         match (ended, BootFacts::parse_log(&log)) {
             (true, Some(facts)) => Ok(BootResult { log, facts, seconds }),
@@ -235,7 +235,7 @@ impl<'a> MachineSetup<'a> {
     }
 }
 
-/// Firmware with protected variables. Changes of them are for this boot only.
+/// Adds firmware with protected variables. Changes of the variables apply only to this boot.
 fn add_secure_firmware(command: &mut Command, firmware: &SecureFirmware) {
     command.args(["-machine", "smm=on", "-global", "driver=cfi.pflash01,property=secure,value=on"]);
     let code = format!("if=pflash,unit=0,format=raw,readonly=on,file={}", firmware.code.display());
@@ -243,17 +243,15 @@ fn add_secure_firmware(command: &mut Command, firmware: &SecureFirmware) {
     command.args(["-drive", &code, "-drive", &variables]);
 }
 
-/// The boot loaders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BootLoader {
     Isolinux,
     Grub,
     Ipxe,
-    /// None: the firmware loads the kernel.
+    /// The firmware loads the kernel without a boot loader.
     Firmware,
 }
 
-/// The result of a boot.
 #[derive(Debug)]
 pub(crate) struct BootResult {
     pub(crate) log: String,
@@ -277,18 +275,18 @@ struct QemuMachine {
 
 impl QemuMachine {
     fn new(mut command: Command) -> Self {
-        // Errors of QEMU are part of the log.
+        // The log includes the error output of QEMU.
         let (pipe, errors) = std::io::pipe().unwrap();
         command.stdin(Stdio::piped()).stdout(errors.try_clone().unwrap()).stderr(errors);
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-        // The command holds the write end of the pipe, which would never close.
+        // Closes the command's write end of the pipe. Otherwise the pipe would never end.
         drop(command);
         let log = Arc::new(Mutex::new(Vec::new()));
         let reader = Some(collect_output(pipe, Arc::clone(&log)));
         Self { keys: child.stdin.take().unwrap(), child, log, reader }
     }
 
-    /// Waits for the end; returns whether the machine powered off itself.
+    /// Waits for the end. Returns `true` if the machine powered off.
     fn run_until_power_off(&mut self, patience: Duration) -> bool {
         let until = Instant::now() + patience;
         let mut pressed = false;
@@ -300,7 +298,7 @@ impl QemuMachine {
                 return false;
             }
             if !pressed && self.has_printed(MENU) {
-                // Presses Enter, which saves the seconds of the menu's timeout.
+                // Presses Enter, which skips the timeout of the menu.
                 pressed = self.keys.write_all(b"\r").is_ok();
             }
             thread::sleep(Duration::from_millis(100));
@@ -312,7 +310,7 @@ impl QemuMachine {
         self.log.lock().unwrap().windows(words.len()).any(|window| window == words)
     }
 
-    /// All serial output, without terminal control sequences.
+    /// Returns all serial output, without terminal control sequences.
     fn serial_log(&mut self) -> String {
         self.kill();
         if let Some(reader) = self.reader.take() {
@@ -347,7 +345,6 @@ fn collect_output(mut pipe: impl Read + Send + 'static, log: Arc<Mutex<Vec<u8>>>
     })
 }
 
-/// A permit to run a machine.
 pub(crate) struct BootPermit;
 
 static RUNNING: Mutex<usize> = Mutex::new(0);

@@ -1,14 +1,14 @@
-//! Booting: images of every kind start in QEMU, and the facts that they print over the serial line are compared with
-//! the embedded data: the kernel's command line literally, and every file of the initramfs by its digest.
+//! Boot tests: images of every kind start in QEMU and print facts over the serial line. The tests compare these facts
+//! with the embedded data: the kernel's command line literally, and every file of the initramfs by its digest.
 //!
 //! The base is an image of the `fixtures` crate with real boot loaders, a real kernel and a small initramfs
-//! ([`boot_parts`]). Every product starts in five ways ([`StartMethod`]), by software emulation: a few seconds each, no
-//! privileges needed.
+//! ([`boot_parts`]). Every product starts in five ways ([`StartMethod`]), by software emulation. A boot takes a few
+//! seconds and needs no privileges.
 //!
 //! The tests need the packages `qemu-system-x86 qemu-block-extra ovmf isolinux syslinux-common grub-efi-amd64-bin
-//! grub-common mtools cpio busybox-static`, for [`served`] also `ipxe-qemu squashfs-tools ignition shim-signed
-//! grub-efi-amd64-signed`, and a kernel that `KINDLING_BOOT_KERNEL` names, with its modules if its package has them;
-//! without them all tests are skipped. [`system`] describes the needs of machines other than PCs.
+//! grub-common mtools cpio busybox-static`, and for [`served`] also `ipxe-qemu squashfs-tools ignition shim-signed
+//! grub-efi-amd64-signed`. They also need a kernel, which `KINDLING_BOOT_KERNEL` names, with its modules if its package
+//! has them. Without these, all tests are skipped. [`system`] describes the requirements of machines other than PCs.
 
 #![allow(
     clippy::unwrap_used,
@@ -53,12 +53,12 @@ const BOOT_SYSTEM: std::ops::Range<usize> = 17 * 2048 + 7..17 * 2048 + 39;
 /// Offset of the partitions in an MBR.
 const PARTITIONS: std::ops::Range<usize> = 446..510;
 
-/// The image that all others are made from.
+/// The image from which all others are made.
 struct BootBase {
     programs: BootPrograms,
     recipe: Recipe,
     image: BaseImage,
-    /// Digests of the files of its initrd.
+    /// Digests of the files of the initrd.
     files: BTreeMap<String, String>,
 }
 
@@ -78,7 +78,7 @@ impl BootBase {
     }
 }
 
-/// One base per processor, made on first use.
+/// One base image per processor, created on first use.
 struct BootBases([OnceLock<Option<BootBase>>; Architecture::ALL.len()], fn(Architecture) -> Option<BootBase>);
 
 impl BootBases {
@@ -87,7 +87,7 @@ impl BootBases {
     }
 
     fn get(&self, architecture: Architecture) -> Option<&BootBase> {
-        let place = Architecture::ALL.iter().position(|known| *known == architecture).unwrap();
+        let place = Architecture::ALL.iter().position(|other| *other == architecture).unwrap();
         self.0[place].get_or_init(|| self.1(architecture)).as_ref()
     }
 }
@@ -102,7 +102,7 @@ fn sha256_hex(bytes: &[u8]) -> String {
     fixtures::hex(&Sha256::digest(bytes))
 }
 
-/// Boots a product in one way and compares.
+/// Boots a product in one way, and compares the facts with the embedded data.
 fn check_product(name: &'static str, product: fn(&BaseImage) -> BootProduct, start: StartMethod) {
     let Some(base) = BASES.get(start.processor()) else { return };
     let cell = MatrixCell::begin("made", name, start);
@@ -122,7 +122,7 @@ fn check_product(name: &'static str, product: fn(&BaseImage) -> BootProduct, sta
     cell.record_pass(boot.seconds, &base.programs);
 }
 
-/// Removes what firmware of this kind does not know from an image, so that this firmware uses something else.
+/// Removes the boot methods of other firmware from an image, so that this firmware cannot use them.
 fn remove_other_boot_methods(bytes: &mut [u8], start: StartMethod) {
     if !start.is_from_partition() {
         return;
@@ -130,7 +130,7 @@ fn remove_other_boot_methods(bytes: &mut [u8], start: StartMethod) {
     assert!(bytes[BOOT_SYSTEM].starts_with(b"EL TORITO"));
     bytes[BOOT_SYSTEM].fill(0);
     if start == StartMethod::UefiGpt {
-        // One protective partition over the whole disk: the firmware reads no GPT without it.
+        // Adds one protective partition over the whole disk, because the firmware reads no GPT without it.
         let last = u32::try_from(bytes.len() / 512 - 1).unwrap();
         bytes[PARTITIONS].fill(0);
         bytes[PARTITIONS][..12].copy_from_slice(&[0, 0, 2, 0, 0xEE, 0xFF, 0xFF, 0xFF, 1, 0, 0, 0]);
@@ -138,7 +138,7 @@ fn remove_other_boot_methods(bytes: &mut [u8], start: StartMethod) {
     }
 }
 
-/// The command line that the kernel receives: isolinux passes the area on unchanged, GRUB interprets quotes and spaces.
+/// The command line that the kernel receives. isolinux passes the area on unchanged; GRUB interprets quotes and spaces.
 fn expected_command_line(product: &BootProduct, loader: BootLoader) -> String {
     match loader {
         BootLoader::Isolinux => {
@@ -151,7 +151,7 @@ fn expected_command_line(product: &BootProduct, loader: BootLoader) -> String {
     }
 }
 
-/// A test that boots a product: in every run, or as a part of the whole matrix.
+/// Defines a test that boots a product, either in every run or only as part of the whole matrix.
 macro_rules! boot_test {
     (run $product:ident $name:ident $start:ident) => {
         #[test]
@@ -168,7 +168,7 @@ macro_rules! boot_test {
     };
 }
 
-/// One test for every product and start method.
+/// Defines one test for every product and start method.
 macro_rules! boots {
     ($($product:ident: $bios_disc:ident $bios_stick:ident $uefi_disc:ident $uefi_stick:ident $uefi_partition:ident;)*) => { $(
         mod $product {
@@ -197,8 +197,7 @@ boots! {
     with_replaced_boot_image: run full full full full;
 }
 
-/// The same on another processor, for products that differ there: this boot image holds kernel, arguments and Ignition
-/// area.
+/// Boots the products that differ on another processor: this boot image holds kernel, arguments and Ignition area.
 mod mainframe {
     use super::{StartMethod, check_product, products};
 
@@ -238,8 +237,8 @@ mod mainframe {
     }
 }
 
-/// Covers what the other ways of starting do not read: the GPT of an unchanged image, and of one in which everything
-/// has moved.
+/// Covers what the other start methods do not read: the GPT of an unchanged image, and the GPT of an image in which
+/// everything has moved.
 mod uefi_gpt {
     use super::{StartMethod, check_product, products};
 

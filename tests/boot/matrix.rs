@@ -1,4 +1,4 @@
-//! The page of boot results: `KINDLING_BOOT_MATRIX` names the file, in which every test fills its cell.
+//! The page of boot results. `KINDLING_BOOT_MATRIX` names the file, in which every test fills its cell.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,9 +10,9 @@ use crate::boot_parts::BootPrograms;
 use crate::machine::StartMethod;
 use crate::system;
 
-/// The introduction, and facts that no run can find out.
+/// The introduction of the page, and facts that no run can determine.
 const INTRODUCTION: &str = include_str!("matrix.md");
-/// The Debian packages whose versions matter.
+/// The Debian packages whose versions are on the page.
 const PACKAGES: [&str; 12] = [
     "seabios",
     "ovmf",
@@ -32,7 +32,7 @@ type CellKey = (&'static str, &'static str, MatrixColumn);
 
 static CELLS: Mutex<BTreeMap<CellKey, Option<f64>>> = Mutex::new(BTreeMap::new());
 
-/// A way of starting, and where the machine reads its boot medium.
+/// A start method, and where the machine reads its boot medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MatrixColumn {
     pub(crate) start: StartMethod,
@@ -86,7 +86,7 @@ impl MatrixCell {
         cells.insert(self.0, Some(seconds));
         if let Some(path) = std::env::var_os("KINDLING_BOOT_MATRIX") {
             let page = matrix_page(&cells, &program_versions(programs));
-            // Tests run in the folder of the package, which is the root of the repository.
+            // The path is relative to the root of the repository, which is the folder of the package.
             std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(path), page).unwrap();
         }
     }
@@ -112,12 +112,12 @@ fn matrix_rows(cells: &BTreeMap<(&'static str, MatrixColumn), Option<f64>>) -> S
     for image in images {
         write!(text, "| {} |", image.replace('_', " ")).unwrap();
         for column in &columns {
-            let shown = match cells.get(&(image, *column)) {
+            let result = match cells.get(&(image, *column)) {
                 None => "–".to_owned(),
                 Some(None) => "**failed**".to_owned(),
                 Some(Some(seconds)) => format!("{seconds:.0} s"),
             };
-            write!(text, " {shown} |").unwrap();
+            write!(text, " {result} |").unwrap();
         }
         text.push('\n');
     }

@@ -1,4 +1,4 @@
-//! Booting from the server: QEMU's HTTP client reads the image in ranges, as a BMC does.
+//! Boots from the server: QEMU's HTTP client reads the image in ranges, like a BMC.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The images that are booted: the base, and one for every kind of change.
+//! The images to boot: the base, and one image for every kind of change.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use isogen::{
     LayoutStrategy, Plan, Source,
 };
 
-/// A config as users embed it.
+/// A typical config.
 const CONFIG: &[u8] = br#"{"ignition":{"version":"3.3.0"},"passwd":{"users":[{"name":"core"}]}}"#;
 /// GRUB interprets `&` outside of quotes, and isolinux passes the quotes on.
 const ROOTFS_URL: &str = "http://192.0.2.1/rootfs?arch=x86_64&version=4.20";
@@ -17,15 +17,15 @@ const KEYFILE_NAME: &str = "etc/coreos-firstboot-network/eth0.nmconnection";
 const EFIBOOT: &str = "images/efiboot.img";
 const ISOLINUX: &str = "isolinux/isolinux.bin";
 
-/// An image with the facts that its boot must print.
+/// An image with the facts that it must print when it boots.
 #[derive(Debug)]
 pub(crate) struct BootProduct {
     pub(crate) plan: Plan,
-    /// The kernel arguments as the areas hold them.
+    /// The kernel arguments in the areas.
     pub(crate) kargs: String,
     /// The extra initrds that the boot loaders load.
     pub(crate) initrds: Vec<&'static str>,
-    /// Files of the initramfs in addition to those of the base.
+    /// Files of the initramfs in addition to the files of the base.
     pub(crate) files: BTreeMap<String, Bytes>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn unchanged(base: &BaseImage) -> BootProduct {
     BootProduct::new(base.plan(&Edits::new()).unwrap(), default_kargs(base))
 }
 
-/// Config and arguments within the areas: the edit that every user makes.
+/// Changes config and arguments within their areas, which is the edit that every user makes.
 pub(crate) fn edited_in_place(base: &BaseImage) -> BootProduct {
     let archive = config_archive(CONFIG);
     let edits =
@@ -63,7 +63,7 @@ pub(crate) fn edited_in_place(base: &BaseImage) -> BootProduct {
     BootProduct::from_edits(base, LayoutStrategy::InPlace, &edits, &kargs).with_archive_files(&archive)
 }
 
-/// An archive that is too large for the Ignition area under any compression.
+/// Embeds an archive that is too large for the Ignition area with any compression.
 pub(crate) fn with_large_archive(base: &BaseImage) -> BootProduct {
     let archive = config_archive(&incompressible_bytes(700_000));
     let edits = Edits::new().archive(archive.pack(Encoding::Gzip).unwrap());
@@ -71,7 +71,7 @@ pub(crate) fn with_large_archive(base: &BaseImage) -> BootProduct {
     BootProduct::from_edits(base, strategy, &edits, default_kargs(base)).with_archive_files(&archive)
 }
 
-/// More arguments than the area of the published image holds.
+/// Embeds more arguments than the area of the published image can hold.
 pub(crate) fn with_long_kargs(base: &BaseImage) -> BootProduct {
     let long = (0..80).map(|number| format!("argument.{number}=value")).collect::<Vec<_>>().join(" ");
     let archive = config_archive(CONFIG);
@@ -82,7 +82,7 @@ pub(crate) fn with_long_kargs(base: &BaseImage) -> BootProduct {
     BootProduct::from_edits(base, strategy, &edits, &kargs).with_archive_files(&archive)
 }
 
-/// As many arguments as isolinux passes on completely, after the text that it adds; isolinux loses the last byte that
+/// Embeds the longest arguments that isolinux passes on, after the text that it adds. isolinux loses the last byte that
 /// the kernel would accept.
 pub(crate) fn with_longest_kargs(base: &BaseImage) -> BootProduct {
     let before = format!("BOOT_IMAGE={KERNEL} initrd={} ", INITRDS.join(","));
@@ -95,7 +95,7 @@ pub(crate) fn with_longest_kargs(base: &BaseImage) -> BootProduct {
     BootProduct::from_edits(base, strategy, &edits(longest), &kargs(longest))
 }
 
-/// An extra initrd, loaded after the Ignition area: its files replace those of the same name.
+/// Adds an initrd, which the boot loader loads after the Ignition area. Its files replace files of the same name.
 pub(crate) fn with_additional_initrd(base: &BaseImage) -> BootProduct {
     let (mut area, mut further) = (config_archive(CONFIG), Archive::new());
     area.insert("etc/who-decides", &b"the Ignition area"[..]);
@@ -111,7 +111,7 @@ pub(crate) fn with_additional_initrd(base: &BaseImage) -> BootProduct {
         .with_archive_files(&further)
 }
 
-/// Without a root file system, by the image's own description.
+/// Removes the root file system according to the image's own description.
 pub(crate) fn minimal_as_described(base: &BaseImage) -> BootProduct {
     let archive = config_archive(CONFIG);
     let edits = Edits::new().minimal(Some(ROOTFS_URL)).archive(archive.pack(Encoding::Gzip).unwrap());
@@ -119,7 +119,7 @@ pub(crate) fn minimal_as_described(base: &BaseImage) -> BootProduct {
         .with_archive_files(&archive)
 }
 
-/// Without a root file system, by re-layout because of further changes.
+/// Removes the root file system in a re-layout, which further changes require.
 pub(crate) fn minimal_relaid_out(base: &BaseImage) -> BootProduct {
     let (archive, mut network) = (config_archive(CONFIG), Archive::new());
     network.insert(KEYFILE_NAME, &b"[connection]\nid=eth0\n"[..]);
@@ -134,7 +134,7 @@ pub(crate) fn minimal_relaid_out(base: &BaseImage) -> BootProduct {
         .with_archive_files(&network)
 }
 
-/// A longer EFI partition moves `isolinux.bin`: catalogue, boot info table, MBR and GPT must follow.
+/// A longer EFI partition moves `isolinux.bin`, so catalogue, boot info table, MBR and GPT must change.
 pub(crate) fn with_moved_boot_images(base: &BaseImage) -> BootProduct {
     let mut efiboot = base.file(EFIBOOT).unwrap().read_all(1 << 30).unwrap();
     efiboot.resize(efiboot.len() + 4096, 0);
@@ -148,7 +148,7 @@ pub(crate) fn with_moved_boot_images(base: &BaseImage) -> BootProduct {
     BootProduct::new(plan, default_kargs(base))
 }
 
-/// A new `isolinux.bin` as packaged, with an empty boot info table.
+/// Replaces `isolinux.bin` by the packaged file, whose boot info table is empty.
 pub(crate) fn with_replaced_boot_image(base: &BaseImage) -> BootProduct {
     let mut isolinux = base.file(ISOLINUX).unwrap().read_all(1 << 20).unwrap();
     isolinux[8..64].fill(0);

@@ -1,4 +1,4 @@
-//! A proxy DHCP server: it tells firmware the URL of its image and leases no addresses. It is on the network of the
+//! A proxy DHCP server, which sends firmware the URL of its image and leases no addresses. It is on the network of the
 //! machine, next to QEMU's own DHCP server.
 
 use std::net::UdpSocket;
@@ -11,14 +11,14 @@ const SERVER_MAC: [u8; 6] = [0x52, 0x54, 0, 0, 0x0F, 0x04];
 const HTTP_CLIENT: &[u8] = b"HTTPClient";
 const COOKIE: [u8; 4] = [99, 130, 83, 99];
 
-/// DHCP options.
+/// Numbers of DHCP options.
 const MESSAGE: u8 = 53;
 const SERVER_ID: u8 = 54;
 const CLASS: u8 = 60;
 const FILE: u8 = 67;
 const END: u8 = 255;
 
-/// Lengths of the fields before the options: headers of Ethernet, IP and UDP, and the fields of BOOTP.
+/// Lengths of the headers of Ethernet, IP and UDP, and of the BOOTP fields before the options.
 const ETHERNET: usize = 14;
 const HEADERS: usize = ETHERNET + 20 + 8;
 const FIELDS: usize = 236;
@@ -26,7 +26,7 @@ const FIELDS: usize = 236;
 const XID: std::ops::Range<usize> = 4..8;
 const CARD: std::ops::Range<usize> = 28..44;
 
-/// The port that receives frames of a machine. It answers as long as the process runs.
+/// Returns the port that receives frames of a machine. The server responds as long as the process runs.
 pub(crate) fn start_proxy_dhcp(url: &str) -> u16 {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = socket.local_addr().unwrap().port();
@@ -35,7 +35,7 @@ pub(crate) fn start_proxy_dhcp(url: &str) -> u16 {
         let mut frame = [0; 2048];
         while let Ok((len, machine)) = socket.recv_from(&mut frame) {
             if let Some(offer) = offer_for(&frame[..len], &url) {
-                // The machine has ended.
+                // An error means that the machine has ended.
                 let _ = socket.send_to(&offer, machine);
             }
         }
@@ -47,13 +47,13 @@ pub(crate) fn start_proxy_dhcp(url: &str) -> u16 {
 fn offer_for(frame: &[u8], url: &str) -> Option<Vec<u8>> {
     let is_bootp = frame.get(12..14)? == [8, 0] && frame.get(23)? == &17 && frame.get(36..38)? == [0, 67];
     let (bootp, options) = frame.get(HEADERS..)?.split_at_checked(FIELDS)?;
-    let wanted = is_bootp && find_option(options.strip_prefix(&COOKIE)?, MESSAGE)? == [1];
-    if !wanted || !find_option(&options[4..], CLASS)?.starts_with(HTTP_CLIENT) {
+    let is_discover = is_bootp && find_option(options.strip_prefix(&COOKIE)?, MESSAGE)? == [1];
+    if !is_discover || !find_option(&options[4..], CLASS)?.starts_with(HTTP_CLIENT) {
         return None;
     }
     let mut answer = vec![2, 1, 6, 0];
     answer.extend(&bootp[XID]);
-    // Seconds; the broadcast flag; no addresses except the server's.
+    // The fields `secs` and `flags` with the broadcast flag, and no addresses except the server's.
     answer.extend([0, 0, 0x80, 0]);
     answer.extend([[0; 4], [0; 4], SERVER, [0; 4]].concat());
     answer.extend(&bootp[CARD]);
@@ -69,20 +69,20 @@ fn offer_for(frame: &[u8], url: &str) -> Option<Vec<u8>> {
     Some(broadcast_frame(&answer))
 }
 
-fn find_option(mut options: &[u8], wanted: u8) -> Option<&[u8]> {
+fn find_option(mut options: &[u8], option: u8) -> Option<&[u8]> {
     loop {
         let (code, rest) = options.split_first()?;
         let (len, rest) = rest.split_first()?;
         let (value, rest) = rest.split_at_checked((*len).into())?;
         match *code {
             END => return None,
-            code if code == wanted => return Some(value),
+            code if code == option => return Some(value),
             _ => options = rest,
         }
     }
 }
 
-/// A frame from the server's port to the broadcast address.
+/// Encodes a frame from the server's port to the broadcast address.
 fn broadcast_frame(message: &[u8]) -> Vec<u8> {
     let udp_len = u16::try_from(message.len() + 8).unwrap();
     let mut ip =
@@ -97,7 +97,7 @@ fn broadcast_frame(message: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn only_http_boot_firmware_is_answered() {
+fn only_http_boot_firmware_gets_an_offer() {
     let ask = |class: &[u8]| {
         let mut message = vec![0; FIELDS];
         message[XID].copy_from_slice(&[1, 2, 3, 4]);

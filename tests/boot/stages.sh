@@ -6,7 +6,7 @@ export PATH=/bin
 mkdir -p /sys /run /unpacked /live
 mount -t sysfs sysfs /sys
 while read -r module; do
-    # The module would create a default bond.
+    # Otherwise the module creates a default bond.
     if [ "$module" = bonding ]; then set -- max_bonds=0; else set --; fi
     insmod "/modules/$module.ko" "$@"
 done </modules/order
@@ -19,7 +19,7 @@ END
 chmod +x /lease.sh
 
 network() {
-    # This file tells the script that it runs in an initrd, so that it puts keyfiles where initrds have them.
+    # With this file, the script detects that it runs in an initrd, and writes keyfiles to the folder for initrds.
     : >/etc/initrd-release
     script=/usr/local/bin/pre-network-manager-config.sh
     [ ! -e "$script" ] || SETTLE_INTERVAL=0.2 "$script" | sed 's/^/log /'
@@ -47,7 +47,7 @@ keyfiles() {
     /usr/sbin/NetworkManager --configure-and-quit=initrd --no-daemon 2>&1 | sed 's/^/log /'
 }
 
-# The same without NetworkManager, for one card: the address of its keyfile, or a lease.
+# Without NetworkManager, for one card: the address of its keyfile, or a lease.
 first_card() {
     ip link set eth0 up
     keyfile=/etc/coreos-firstboot-network/eth0.nmconnection

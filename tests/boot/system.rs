@@ -1,8 +1,8 @@
 //! Debian for one processor: programs, libraries and a kernel for machines to run.
 //!
-//! For PCs, these are the installed ones, and the kernel that `KINDLING_BOOT_KERNEL` names, because reading the one in
-//! `/boot` may need root. For other processors, packages are unpacked below the folder that `KINDLING_BOOT_FOREIGN`
-//! names, one folder per processor; `.ci/boot-foreign` does it.
+//! For PCs, these are the installed programs, and the kernel that `KINDLING_BOOT_KERNEL` names, because reading the
+//! kernel in `/boot` may need root. For other processors, `.ci/boot-foreign` unpacks packages below the folder that
+//! `KINDLING_BOOT_FOREIGN` names, one folder per processor.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -35,42 +35,41 @@ impl DebianSystem {
         Some(Self { architecture, root, kernel })
     }
 
-    /// A file of a package.
     pub(crate) fn package_file(&self, path: &str) -> Option<PathBuf> {
         require_file(self.root.join(path))
     }
 
     pub(crate) fn program(&self, name: &str) -> Option<PathBuf> {
         let mut places = PROGRAMS.iter().map(|folder| self.root.join(folder).join(name));
-        let found = places.find(|path| path.is_file());
-        found.or_else(|| require_file(self.root.join(PROGRAMS[0]).join(name)))
+        let path = places.find(|path| path.is_file());
+        path.or_else(|| require_file(self.root.join(PROGRAMS[0]).join(name)))
     }
 
-    /// All shared libraries of a program, by the paths where the loader finds them, and the loader.
+    /// Returns the loader and all shared libraries of a program, by the paths where the loader finds them.
     pub(crate) fn libraries(&self, program: &Path) -> Option<BTreeMap<String, PathBuf>> {
         let readelf = require_tool("readelf")?;
         let scratch = Scratch::new();
-        let (mut found, mut missing) = (BTreeMap::new(), vec![program.to_owned()]);
+        let (mut libraries, mut missing) = (BTreeMap::new(), vec![program.to_owned()]);
         while let Some(file) = missing.pop() {
             let options = ["--wide", "--dynamic", "--program-headers"].map(Path::new);
-            let told =
+            let dynamic_section =
                 ProgramRun::new(&readelf, scratch.folder()).args(options).args([&file]).run().expect_text();
-            for path in needed_libraries(&told, self.triplet()) {
-                if let Entry::Vacant(place) = found.entry(path) {
+            for path in needed_libraries(&dynamic_section, self.triplet()) {
+                if let Entry::Vacant(place) = libraries.entry(path) {
                     let file = self.resolve_link(place.key())?;
                     missing.push(place.insert(file).clone());
                 }
             }
         }
-        Some(found)
+        Some(libraries)
     }
 
-    /// Libraries are below `lib` or `usr/lib`; a link to the loader may point out of the folder.
+    /// Libraries are below `lib` or `usr/lib`. A link to the loader may point to another folder.
     fn resolve_link(&self, path: &str) -> Option<PathBuf> {
         let name = path.rsplit('/').next()?;
         let places = [path.to_owned(), format!("usr/{path}"), format!("lib/{}/{name}", self.triplet())];
-        let found = places.iter().map(|place| self.root.join(place)).find(|path| path.is_file());
-        found.or_else(|| self.package_file(path))
+        let file = places.iter().map(|place| self.root.join(place)).find(|path| path.is_file());
+        file.or_else(|| self.package_file(path))
     }
 
     fn triplet(&self) -> &'static str {
@@ -95,7 +94,7 @@ fn find_unpacked_kernel(root: &Path) -> Option<PathBuf> {
     fs::read_dir(root.join("boot")).ok()?.next().map(|entry| entry.unwrap().path())
 }
 
-/// The names of the installed kernels.
+/// Returns the names of the installed kernels.
 pub(crate) fn installed_kernels() -> Vec<String> {
     let path = |variable| env::var_os(variable).map(PathBuf::from);
     let foreign = path("KINDLING_BOOT_FOREIGN").unwrap_or_default();
@@ -115,8 +114,8 @@ pub(crate) fn debian_name(architecture: Architecture) -> &'static str {
     }
 }
 
-/// The paths of loader and libraries in the output of `readelf`.
-fn needed_libraries(told: &str, triplet: &str) -> Vec<String> {
+/// Returns the paths of the loader and of the libraries in the output of `readelf`.
+fn needed_libraries(output: &str, triplet: &str) -> Vec<String> {
     let inside = |line: &str, open: char, close: char| {
         line.split_once(open).and_then(|(_, rest)| rest.split_once(close)).map(|(inner, _)| inner.to_owned())
     };
@@ -130,15 +129,15 @@ fn needed_libraries(told: &str, triplet: &str) -> Vec<String> {
             inside(line, '[', ']')?.strip_prefix("Requesting program interpreter: /").map(str::to_owned)
         }
     };
-    told.lines().filter_map(path).collect()
+    output.lines().filter_map(path).collect()
 }
 
 #[test]
 fn needed_libraries_include_the_loader() {
-    let told = "  INTERP         0x000238 0x0000000000000238\n      \
+    let output = "  INTERP         0x000238 0x0000000000000238\n      \
         [Requesting program interpreter: /lib/ld-linux-aarch64.so.1]\n \
         0x0000000000000001 (NEEDED)             Shared library: [libc.so.6]\n \
         0x0000000000000001 (NEEDED)             Shared library: [ld-linux-aarch64.so.1]\n \
         0x000000000000000e (SONAME)             Library soname: [libx.so.1]\n";
-    assert_eq!(needed_libraries(told, "a-b-c"), ["lib/ld-linux-aarch64.so.1", "lib/a-b-c/libc.so.6"]);
+    assert_eq!(needed_libraries(output, "a-b-c"), ["lib/ld-linux-aarch64.so.1", "lib/a-b-c/libc.so.6"]);
 }

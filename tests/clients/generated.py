@@ -13,7 +13,7 @@ from assisted_service_client.rest import ApiException
 
 import agent
 
-# Calls that fail because the service does not implement them. One that works must leave this list.
+# Calls that fail because the service does not implement them. Remove a call from this list once it works.
 NOT_IMPLEMENTED = [
     ("v2_list_supported_operators", []),
     ("get_supported_features", ["4.18"]),
@@ -86,7 +86,7 @@ call(installer.v2_update_host, infra_env_id, host_id, models.HostUpdateParams(
 call(installer.bind_host, infra_env_id, host_id, models.BindHostParams(cluster_id=cluster_id))
 host = call(installer.v2_get_host, infra_env_id, host_id)
 expect((host.status, host.requested_hostname) == ("binding", "worker-1"), host.status)
-# A host that was bound registers again.
+# After the binding, the host registers again.
 agent.boot(infra_env_id, host_id)
 # The service computes the status after reports. The cluster has no virtual IP addresses, and so no machine network.
 end = time.monotonic() + 30
@@ -110,6 +110,6 @@ call(installer.v2_deregister_host, infra_env_id, host_id)
 call(installer.deregister_infra_env, infra_env_id)
 call(installer.v2_deregister_cluster, cluster_id)
 expect(call(installer.v2_list_clusters) == [], "no clusters are left")
-# The host was deleted before it had a cluster again.
+# The host has no cluster: it was deleted while it was unbound.
 deleted = call(installer.v2_list_clusters, get_unregistered_clusters=True, with_hosts=True)
 expect([(found["id"], found["hosts"]) for found in deleted] == [(cluster_id, [])], deleted)

@@ -1,5 +1,5 @@
-//! Published clients of the Assisted Installer against `kindling serve`: `aicli`, and the client that is generated from
-//! the Assisted Service's own API document. `KINDLING_CLIENTS` is the folder with both and their Python.
+//! Published clients of the Assisted Installer against `kindling serve`: `aicli`, and the client generated from the
+//! Assisted Service's own API document. The folder `KINDLING_CLIENTS` contains both clients and their Python.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,8 +22,8 @@ use serde_json::{Value, json};
 
 use support::{ProgramRun, RunOutput, Scratch, fixture, require_path};
 
-/// The verbs of `aicli` that fail because the service does not implement their operation. One that works must leave
-/// this list.
+/// The verbs of `aicli` that fail because the service does not implement their operation. Remove a verb from this list
+/// once it works.
 const NOT_IMPLEMENTED: [&str; 11] = [
     "info service",
     "start cluster edge",
@@ -38,11 +38,11 @@ const NOT_IMPLEMENTED: [&str; 11] = [
     "download kubeadmin-password edge",
 ];
 
-/// A local server needs less than a tenth of this.
+/// More than ten times the duration of any request to a local server.
 const PATIENCE: Duration = Duration::from_secs(30);
 const HOST: &str = "6ba7b810-9dad-11d1-80b4-00c04fd430c8";
 
-/// A server with one base image and one release, and the folder in which the clients run.
+/// A server with one base image and one release, and the working directory of the clients.
 struct ClientSite {
     clients: PathBuf,
     scratch: Scratch,
@@ -74,7 +74,7 @@ impl ClientSite {
         BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
         scratch.write("pull-secret.json", r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#);
-        // The default path of `aicli`: some verbs need a key and accept none in their arguments.
+        // The default path of `aicli`. Some verbs need a key and do not accept it as an argument.
         std::fs::create_dir(scratch.path(".ssh")).unwrap();
         let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILZ8SSEeQFGsUW8F0Xk3NxGWr0Y6nWn2oPkBQvIdVhjJ admin";
         scratch.write(".ssh/id_rsa.pub", key);
@@ -89,13 +89,13 @@ impl ClientSite {
             .run()
     }
 
-    /// The output of a verb of `aicli`.
+    /// Runs a verb of `aicli`.
     fn run_aicli(&self, line: &str) -> RunOutput {
         let arguments: Vec<_> = ["-U", &self.url].into_iter().chain(line.split(' ')).collect();
         self.run("aicli", &arguments)
     }
 
-    /// The output of a verb that must succeed.
+    /// Runs a verb, which must succeed, and returns its output.
     #[track_caller]
     fn expect_aicli(&self, line: &str) -> String {
         let output = self.run_aicli(line);
@@ -103,7 +103,7 @@ impl ClientSite {
         output.stdout_text().to_owned()
     }
 
-    /// The status of the host in the list of hosts. Its name is not known in every state.
+    /// Returns the status of the host in the list of hosts, which may not contain the host's name yet.
     #[track_caller]
     fn host_status(&self) -> String {
         let list = self.expect_aicli("list hosts");
@@ -116,19 +116,18 @@ impl ClientSite {
     /// Waits until the host has a status, which the service computes after reports.
     #[track_caller]
     fn wait_for_host_status(&self, expected: &str) {
-        let begun = Instant::now();
+        let start = Instant::now();
         while self.host_status() != expected {
-            assert!(begun.elapsed() < PATIENCE, "{}", self.host_status());
+            assert!(start.elapsed() < PATIENCE, "{}", self.host_status());
         }
     }
 
-    /// The id of an infra-env with this name.
     fn infra_env_id(&self, name: &str) -> String {
-        let shown = self.expect_aicli(&format!("info infraenv --full {name}"));
-        shown
+        let output = self.expect_aicli(&format!("info infraenv --full {name}"));
+        output
             .lines()
             .find_map(|line| line.strip_prefix("id: "))
-            .unwrap_or_else(|| panic!("{shown}"))
+            .unwrap_or_else(|| panic!("{output}"))
             .to_owned()
     }
 
@@ -140,7 +139,7 @@ impl ClientSite {
         command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()
     }
 
-    /// Acts as the agent of a host: registers it in an infra-env, and sends its inventory.
+    /// Acts as the agent of a host: registers the host in an infra-env, and sends its inventory.
     fn boot_host(&self, infra_env: &str) {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/agent.py");
         let output = self.run("python3", &[script, infra_env, HOST]);
@@ -158,18 +157,18 @@ impl Drop for ClientSite {
 #[test]
 fn aicli_manages_clusters_infra_envs_and_hosts() {
     let Some(site) = ClientSite::start() else { return };
-    let given = "-P pull_secret=pull-secret.json -P openshift_version=4.18";
+    let parameters = "-P pull_secret=pull-secret.json -P openshift_version=4.18";
 
-    site.expect_aicli(&format!("create cluster {given} -P base_dns_domain=example.com edge"));
+    site.expect_aicli(&format!("create cluster {parameters} -P base_dns_domain=example.com edge"));
     assert!(site.expect_aicli("list clusters").contains("| pending-for-input | example.com |"));
     assert!(site.expect_aicli("list infraenvs").contains("edge_infra-env"));
     site.expect_aicli("update cluster edge -P additional_ntp_source=ntp.example.com");
-    let shown = site.expect_aicli("info cluster edge --full");
-    assert!(shown.contains("additional_ntp_source: ntp.example.com"), "{shown}");
-    assert!(shown.contains("status_info: User input required"), "{shown}");
+    let output = site.expect_aicli("info cluster edge --full");
+    assert!(output.contains("additional_ntp_source: ntp.example.com"), "{output}");
+    assert!(output.contains("status_info: User input required"), "{output}");
     assert!(site.expect_aicli("list events edge").contains("Successfully registered cluster"));
 
-    site.expect_aicli(&format!("create infraenv {given} lone"));
+    site.expect_aicli(&format!("create infraenv {parameters} lone"));
     site.expect_aicli("update infraenv lone -P additional_ntp_sources=ntp.example.com");
     assert!(site.expect_aicli("info infraenv lone").contains("type: full-iso"));
     let url = site.expect_aicli("info iso lone");
@@ -191,7 +190,7 @@ fn aicli_manages_clusters_infra_envs_and_hosts() {
     assert!(site.expect_aicli("info host node-1").contains("role: worker"));
     site.expect_aicli("bind host node-1 edge");
     assert_eq!(site.host_status(), "binding");
-    // A host that was bound registers again.
+    // After the binding, the host registers again.
     site.boot_host("lone");
     // The cluster has no virtual IP addresses, and so no machine network.
     site.wait_for_host_status("pending-for-input");
@@ -214,7 +213,7 @@ fn aicli_manages_clusters_infra_envs_and_hosts() {
     assert!(!site.expect_aicli("list infraenvs").contains("lone"));
 }
 
-/// Parameters of a cluster whose virtual IP addresses are free in the network of simulated hosts.
+/// Parameters of a cluster whose virtual IP addresses are unused in the network of simulated hosts.
 const COMPACT: &str = "
 openshift_version: '4.18'
 pull_secret: pull-secret.json
@@ -223,7 +222,7 @@ api_vips: [192.168.111.5]
 ingress_vips: [192.168.111.6]
 ";
 
-/// The ids and results in a table of validations.
+/// Returns the ids and results in a table of validations.
 fn validation_rows(table: &str) -> Vec<(String, String)> {
     let rows = table.lines().filter(|line| line.starts_with('|')).skip(1);
     let cells = rows.map(|row| row.split('|').map(str::trim).collect::<Vec<_>>());
@@ -249,8 +248,8 @@ fn aicli_waits_for_clusters_and_shows_their_validations() {
     assert_eq!(validation_rows(&site.expect_aicli("info validation edge")), []);
     let all = validation_rows(&site.expect_aicli("info validation --all edge"));
     assert!(all.len() > failed.len() && all.iter().all(|(_, status)| status == "success"), "{all:?}");
-    let shown = site.expect_aicli("info cluster edge");
-    assert!(shown.contains("name: edge") && shown.contains("status: ready"), "{shown}");
+    let output = site.expect_aicli("info cluster edge");
+    assert!(output.contains("name: edge") && output.contains("status: ready"), "{output}");
     assert!(site.expect_aicli("info cluster edge --full").contains("validations_info: "));
     assert!(site.expect_aicli("list events edge").contains("Updated status of the cluster to ready"));
 }
@@ -288,8 +287,8 @@ fn aicli_creates_infra_env_with_unquoted_macs() {
     site.scratch.write("networks.yaml", NETWORKS);
     let parameters = "-P pull_secret=pull-secret.json -P openshift_version=4.18 --paramfile networks.yaml";
     site.expect_aicli(&format!("create infraenv {parameters} racks"));
-    let shown = site.expect_aicli("info infraenv racks");
-    let config = shown.lines().find_map(|line| line.strip_prefix("static_network_config: ")).unwrap();
+    let output = site.expect_aicli("info infraenv racks");
+    let config = output.lines().find_map(|line| line.strip_prefix("static_network_config: ")).unwrap();
     let hosts: Value = serde_json::from_str(config).unwrap();
     let mut macs: Vec<_> =
         hosts.as_array().unwrap().iter().map(|host| &host["mac_interface_map"][0]).collect();

@@ -1,5 +1,5 @@
-//! The requests of `kindling simulate`, read by the models of the client that is generated from the Assisted Service's
-//! API document. A proxy between the simulator and the server records them.
+//! The requests of `kindling simulate`, parsed by the models of the client generated from the Assisted Service's API
+//! document. A proxy between the simulator and the server records the requests.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -85,7 +85,7 @@ async fn forward(
     response.body(Body::from(answer.bytes().await.unwrap())).unwrap()
 }
 
-/// Upstream's model of each body, and of the JSON in each reply.
+/// Returns each body, and the JSON in each reply, with the name of upstream's model for it.
 fn documents(recorded: &[RecordedRequest]) -> Vec<(&'static str, Value)> {
     let mut all = Vec::new();
     for request in recorded.iter().filter(|request| request.method == Method::POST) {
@@ -107,7 +107,7 @@ fn documents(recorded: &[RecordedRequest]) -> Vec<(&'static str, Value)> {
     all
 }
 
-/// The id of a new infra-env.
+/// Creates an infra-env and returns its id.
 fn create_infra_env(site: &ClientSite) -> String {
     let params = serde_json::from_value(json!({
         "name": "simulated", "pull_secret": r#"{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}"#,
@@ -119,7 +119,7 @@ fn create_infra_env(site: &ClientSite) -> String {
 }
 
 #[test]
-fn models_of_the_generated_client_read_all_requests_of_simulated_hosts() {
+fn generated_client_models_parse_all_requests_of_simulated_hosts() {
     let Some(site) = ClientSite::start() else { return };
     let infra_env = create_infra_env(&site);
     let proxy = RecordingProxy::start(&site.url);

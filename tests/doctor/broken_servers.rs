@@ -1,4 +1,4 @@
-//! Servers with one defect each: every check can fail.
+//! Servers with one defect each. They show that every check can fail.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use kindling::doctor::{CheckOutcome, ClientVerdict, DoctorCheck, DoctorOptions};
 use crate::raw_server::{DoctorRequest, DoctoredReply, SharedReplyChange, serve_file};
 use crate::{bootable_image, checks_with_outcome, examine_url, refusing_clients};
 
-/// The defect, the path of the file, the change of the responses, the failing checks, and the clients that refuse.
+/// The defect, the path of the file, the change of the responses, the failing checks, and the clients that refuse the
+/// server.
 type BrokenServerCase =
     (&'static str, &'static str, SharedReplyChange, &'static [&'static str], &'static [&'static str]);
 
@@ -25,14 +26,14 @@ fn new_change(
     Arc::new(change)
 }
 
-fn requested_range(asked: &DoctorRequest) -> &str {
-    asked.header("range").and_then(|range| range.strip_prefix("bytes=")).unwrap_or_default()
+fn requested_range(request: &DoctorRequest) -> &str {
+    request.header("range").and_then(|range| range.strip_prefix("bytes=")).unwrap_or_default()
 }
 
-/// Ignores a `Range` header of some form, and sends the whole file.
+/// Ignores `Range` headers of some form, and sends the whole file instead.
 fn ignore_range_if(form: impl Fn(&str) -> bool + Send + Sync + 'static) -> SharedReplyChange {
-    new_change(move |asked, reply| {
-        if asked.header("range").is_some() && form(requested_range(asked)) {
+    new_change(move |request, reply| {
+        if request.header("range").is_some() && form(requested_range(request)) {
             reply.status = 200;
             reply.remove("Content-Range");
             reply.set("Content-Type", "application/octet-stream");
@@ -48,8 +49,8 @@ fn length_cases() -> Vec<BrokenServerCase> {
         (
             "no length",
             "/full.iso",
-            new_change(|asked, reply| {
-                if asked.is_for_whole_file() {
+            new_change(|request, reply| {
+                if request.is_for_whole_file() {
                     reply.remove("Content-Length");
                     reply.closes = true;
                 }
@@ -60,8 +61,8 @@ fn length_cases() -> Vec<BrokenServerCase> {
         (
             "cut",
             "/full.iso",
-            new_change(|asked, reply| {
-                if asked.is_for_whole_file() {
+            new_change(|request, reply| {
+                if request.is_for_whole_file() {
                     reply.body.truncate(100_000);
                     reply.closes = true;
                 }
@@ -72,8 +73,8 @@ fn length_cases() -> Vec<BrokenServerCase> {
         (
             "chunks",
             "/full.iso",
-            new_change(|asked, reply| {
-                if asked.is_for_whole_file() {
+            new_change(|request, reply| {
+                if request.is_for_whole_file() {
                     reply.remove("Content-Length");
                     reply.set("Transfer-Encoding", "chunked");
                     let mut body = format!("{:x}\r\n", reply.body.len()).into_bytes();
@@ -93,10 +94,10 @@ fn length_cases() -> Vec<BrokenServerCase> {
             READERS,
         ),
         (
-            "compressed where that is taken",
+            "compressed if the client accepts it",
             "/full.iso",
-            new_change(|asked, reply| {
-                if asked.header("accept-encoding").is_some() {
+            new_change(|request, reply| {
+                if request.header("accept-encoding").is_some() {
                     reply.set("Content-Encoding", "br");
                 }
             }),
@@ -132,8 +133,8 @@ fn content_type_cases() -> Vec<BrokenServerCase> {
 
 fn head_cases() -> Vec<BrokenServerCase> {
     let of_head = |wrong: fn(&mut DoctoredReply)| {
-        new_change(move |asked, reply| {
-            if asked.method == "HEAD" {
+        new_change(move |request, reply| {
+            if request.method == "HEAD" {
                 wrong(reply);
             }
         })
@@ -285,8 +286,8 @@ fn condition_cases() -> Vec<BrokenServerCase> {
         (
             "deaf to If-Range",
             "/full.iso",
-            new_change(|asked, reply| {
-                if asked.header("if-range").is_some() && reply.status == 200 {
+            new_change(|request, reply| {
+                if request.header("if-range").is_some() && reply.status == 200 {
                     reply.status = 206;
                     reply.set("Content-Range", "bytes 0-99/2097152");
                     reply.replace(bootable_image()[..100].to_vec());
@@ -310,8 +311,8 @@ fn condition_cases() -> Vec<BrokenServerCase> {
         (
             "deaf to HTTP/1.0",
             "/full.iso",
-            new_change(|asked, reply| {
-                if asked.version == "HTTP/1.0" {
+            new_change(|request, reply| {
+                if request.version == "HTTP/1.0" {
                     reply.status(505);
                 }
             }),
@@ -321,8 +322,8 @@ fn condition_cases() -> Vec<BrokenServerCase> {
         (
             "no expectations",
             "/full.iso",
-            new_change(|asked, reply| {
-                if asked.header("expect").is_some() {
+            new_change(|request, reply| {
+                if request.header("expect").is_some() {
                     reply.status(417);
                 }
             }),
@@ -336,8 +337,8 @@ fn condition_cases() -> Vec<BrokenServerCase> {
 fn body_cases() -> Vec<BrokenServerCase> {
     let changing = {
         let count = AtomicUsize::new(0);
-        new_change(move |asked, reply| {
-            if asked.is_for_whole_file() && reply.status == 200 {
+        new_change(move |request, reply| {
+            if request.is_for_whole_file() && reply.status == 200 {
                 let count = u8::try_from(count.fetch_add(1, Ordering::Relaxed)).unwrap();
                 reply.body[190_000] = count;
             }
@@ -345,8 +346,8 @@ fn body_cases() -> Vec<BrokenServerCase> {
     };
     let tags = {
         let count = AtomicUsize::new(0);
-        new_change(move |asked, reply| {
-            if asked.is_for_whole_file() && reply.status == 200 {
+        new_change(move |request, reply| {
+            if request.is_for_whole_file() && reply.status == 200 {
                 reply.set("ETag", &format!("\"{}\"", count.fetch_add(1, Ordering::Relaxed)));
             }
         })
@@ -361,9 +362,9 @@ fn body_cases() -> Vec<BrokenServerCase> {
     };
     let crowded = {
         let inside = AtomicUsize::new(0);
-        new_change(move |asked, reply| {
-            // Ranges that are requested concurrently.
-            if reply.body.len() != 2048 || asked.header("connection") != Some("close") {
+        new_change(move |request, reply| {
+            // A range that the doctor requests concurrently with others.
+            if reply.body.len() != 2048 || request.header("connection") != Some("close") {
                 return;
             }
             inside.fetch_add(1, Ordering::SeqCst);
@@ -385,14 +386,14 @@ fn body_cases() -> Vec<BrokenServerCase> {
             READERS,
         ),
         ("late", "/full.iso", slow, &["first-byte"], &["qemu"]),
-        ("one at once", "/full.iso", crowded, &["concurrent"], &["bmc", "qemu"]),
+        ("one at a time", "/full.iso", crowded, &["concurrent"], &["bmc", "qemu"]),
     ]
 }
 
 fn redirect_cases() -> Vec<BrokenServerCase> {
     let to = |location: &'static str| {
-        new_change(move |asked: &DoctorRequest, reply: &mut DoctoredReply| {
-            if asked.path != "/there.iso" {
+        new_change(move |request: &DoctorRequest, reply: &mut DoctoredReply| {
+            if request.path != "/there.iso" {
                 reply.status(302);
                 reply.set("Location", location);
             }
@@ -411,9 +412,9 @@ fn redirect_cases() -> Vec<BrokenServerCase> {
         (
             "elsewhere without ranges",
             "/full.iso",
-            new_change(|asked, reply| match asked.path.as_str() {
+            new_change(|request, reply| match request.path.as_str() {
                 "/there.iso" => {}
-                _ if asked.header("range").is_some() => reply.status(400),
+                _ if request.header("range").is_some() => reply.status(400),
                 _ => {
                     reply.status(302);
                     reply.set("Location", "/there.iso");
@@ -477,17 +478,18 @@ fn every_check_can_fail() {
             })
         })
         .collect();
-    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    let mut failed: BTreeSet<&str> = BTreeSet::new();
     let mut wrong = 0;
     for case in checked {
         match case.join() {
-            Ok(failing) => seen.extend(failing),
+            Ok(failing) => failed.extend(failing),
             Err(_) => wrong += 1,
         }
     }
     assert_eq!(wrong, 0, "cases failed");
     let expected = DoctorCheck::ALL.iter().filter(|check| !ELSEWHERE.contains(check));
-    let missing: Vec<&str> = expected.map(|check| check.name()).filter(|name| !seen.contains(name)).collect();
+    let missing: Vec<&str> =
+        expected.map(|check| check.name()).filter(|name| !failed.contains(name)).collect();
     assert!(missing.is_empty(), "no case fails the checks {missing:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Certificate problems, and that nothing is sent to a server with an untrusted certificate.
+//! Certificate problems. The doctor sends no request to a server with an untrusted certificate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,7 +28,7 @@ fn server_config(
     Arc::new(config.with_single_cert(chain, key).unwrap())
 }
 
-/// Counts the requests that arrive.
+/// Counts the received requests.
 fn request_counter() -> (SharedReplyChange, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&count);
@@ -40,7 +40,8 @@ fn request_counter() -> (SharedReplyChange, Arc<AtomicUsize>) {
     )
 }
 
-/// A time some days from now. This calendar is simplified: every month has 28 days.
+/// Certificate parameters with an end date a number of days from now. This calendar is simplified: every month has 28
+/// days.
 fn certificate_valid_in_days(days: i64) -> rcgen::CertificateParams {
     let mut params = CertificateParams::default();
     let day = chrono::Utc::now() + chrono::TimeDelta::days(days);
@@ -100,12 +101,12 @@ fn certificate_problems_are_reported() {
         let mut options = DoctorOptions::default();
         options.ca_file = Some(ca.clone());
         let report = examine_url(&format!("https://{address}/full.iso?token=secret"), &options);
-        let found: Vec<_> = checks_with_outcome(&report, CheckOutcome::Fails)
+        let failed: Vec<_> = checks_with_outcome(&report, CheckOutcome::Fails)
             .into_iter()
             .filter(|it| !it.starts_with("url") && *it != "reachable")
             .collect();
-        assert_eq!(found, failing, "{name}: {report:#?}");
-        // BMCs refuse a query anyway.
+        assert_eq!(failed, failing, "{name}: {report:#?}");
+        // BMCs refuse the query of the URL in any case.
         let refusing: Vec<_> =
             refusing_clients(&report).into_iter().filter(|client| *client != "bmc").collect();
         let refused: Vec<_> = refused.iter().copied().filter(|client| *client != "bmc").collect();
@@ -129,7 +130,7 @@ fn certificate_problems_are_reported() {
     }
 }
 
-/// A self-signed certificate, as `openssl req -x509` makes it, is trusted by clients that were configured with it.
+/// Clients trust a self-signed certificate, as `openssl req -x509` makes it, if they are configured with it.
 #[test]
 fn self_signed_certificate_can_be_trusted() {
     let scratch = Scratch::new();
@@ -160,16 +161,18 @@ fn https_to_http_redirect_is_reported_and_drops_headers() {
     let leaks = Arc::clone(&leaked);
     let there = serve_file(
         bootable_image(),
-        Arc::new(move |asked, _| {
-            leaks.fetch_add(usize::from(asked.header("authorization").is_some()), Ordering::SeqCst);
+        Arc::new(move |request, _| {
+            leaks.fetch_add(usize::from(request.header("authorization").is_some()), Ordering::SeqCst);
         }),
         None,
     );
-    let shown = Arc::new(AtomicUsize::new(0));
-    let shows = Arc::clone(&shown);
-    let change: SharedReplyChange = Arc::new(move |asked, reply| {
-        shows
-            .fetch_add(usize::from(asked.header("authorization") == Some("Bearer secret")), Ordering::SeqCst);
+    let authorized = Arc::new(AtomicUsize::new(0));
+    let count_authorized = Arc::clone(&authorized);
+    let change: SharedReplyChange = Arc::new(move |request, reply| {
+        count_authorized.fetch_add(
+            usize::from(request.header("authorization") == Some("Bearer secret")),
+            Ordering::SeqCst,
+        );
         reply.status(307);
         reply.set("Location", &format!("http://{there}/full.iso"));
     });
@@ -183,7 +186,7 @@ fn https_to_http_redirect_is_reported_and_drops_headers() {
         "{report:#?}"
     );
     assert_eq!(report.redirects, [format!("http://{there}/full.iso")]);
-    assert!(shown.load(Ordering::SeqCst) > 0);
+    assert!(authorized.load(Ordering::SeqCst) > 0);
     assert_eq!(leaked.load(Ordering::SeqCst), 0);
 }
 

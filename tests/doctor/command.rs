@@ -1,4 +1,4 @@
-//! The command: its output, its exit codes, and secrets that it must not print.
+//! The command `kindling doctor`: its output, its exit codes, and secrets that it must not print.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn doctor_reports_passing_and_failing_clients() {
         "{}",
         output.stdout_text()
     );
-    // Findings about QEMU are shown only on request.
+    // Findings about QEMU appear only if the client is selected.
     let output = scratch.run_kindling(&format!("doctor --client bmc --client ipxe http://{bad}/full.iso"));
     assert_eq!(output.status.code(), Some(0), "{}", output.stdout_text());
     assert!(!output.stdout_text().contains("QEMU"), "{}", output.stdout_text());
@@ -54,8 +54,8 @@ fn secrets_are_not_printed() {
     let scratch = Scratch::new();
     let address = serve_file(
         bootable_image(),
-        Arc::new(|asked, reply| {
-            if asked.header("authorization") != Some("Bearer_hidden") || !asked.path.contains("secret") {
+        Arc::new(|request, reply| {
+            if request.header("authorization") != Some("Bearer_hidden") || !request.path.contains("secret") {
                 reply.status(401);
             }
         }),

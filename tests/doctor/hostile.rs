@@ -1,4 +1,4 @@
-//! Hostile servers: whatever they do, the doctor reports it and ends.
+//! Hostile servers: the doctor reports each misbehaviour, and always ends.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use kindling::doctor::{CheckOutcome, DoctorCheck, DoctorOptions};
 use crate::raw_server::serve_raw;
 use crate::{bootable_image, examine_url};
 
-/// More than all requests together may take: three that time out, and the others.
+/// More than the time for all requests together: three that time out, and the others.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn short_timeout_options() -> DoctorOptions {
@@ -118,9 +118,9 @@ fn hostile_server_cases() -> [HostileServerCase; 9] {
 #[test]
 fn hostile_servers_are_reported_in_bounded_time() {
     for (name, talk, check, reason) in hostile_server_cases() {
-        let begun = Instant::now();
+        let start = Instant::now();
         let report = examine_url(&format!("http://{}/full.iso", serve_raw(talk)), &short_timeout_options());
-        assert!(begun.elapsed() < PATIENCE, "{name}");
+        assert!(start.elapsed() < PATIENCE, "{name}");
         let finding = report.finding(check).unwrap_or_else(|| panic!("{name}: {report:#?}"));
         assert_eq!(finding.outcome, CheckOutcome::Fails, "{name}: {report:#?}");
         assert!(finding.detail.contains(reason), "{name}: {finding:?}");
@@ -129,11 +129,11 @@ fn hostile_servers_are_reported_in_bounded_time() {
     }
 }
 
-/// A server that answers only the first request is given up after a few more.
+/// The server responds only to the first request. The doctor stops after a few more.
 #[test]
-fn repeatedly_slow_server_is_given_up() {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
+fn doctor_stops_after_several_timeouts() {
+    let requests = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&requests);
     let address = serve_raw(move |stream| {
         let mut stream = read_request(stream).unwrap();
         if count.fetch_add(1, Ordering::SeqCst) == 0 {
@@ -142,10 +142,10 @@ fn repeatedly_slow_server_is_given_up() {
         }
         thread::sleep(PATIENCE);
     });
-    let begun = Instant::now();
+    let start = Instant::now();
     let report = examine_url(&format!("http://{address}/full.iso"), &short_timeout_options());
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
-    assert_eq!(asked.load(Ordering::SeqCst), 4, "expected one answered and three unanswered requests");
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+    assert_eq!(requests.load(Ordering::SeqCst), 4, "expected one request with a response and three without");
     assert_eq!(report.finding(DoctorCheck::Head).unwrap().outcome, CheckOutcome::Fails);
     for check in
         [DoctorCheck::RangeMany, DoctorCheck::IfRange, DoctorCheck::Concurrent, DoctorCheck::SameBytes]

@@ -1,4 +1,5 @@
-//! The doctor's findings about servers: ours, others, broken and hostile ones, over real sockets.
+//! The doctor's findings about servers over real sockets: our own server, servers of other projects, broken and hostile
+//! ones.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,7 +24,7 @@ use kindling::doctor::{
     CheckOutcome, ClientKind, ClientVerdict, DoctorCheck, DoctorOptions, DoctorReport, examine,
 };
 
-/// An image that looks bootable.
+/// An image with a boot record.
 fn bootable_image() -> &'static [u8] {
     &support::fixture(Architecture::X86_64, Era::E2024_12).bytes
 }
@@ -33,14 +34,13 @@ fn examine_url(url: &str, options: &DoctorOptions) -> DoctorReport {
     runtime.block_on(examine(url, options)).unwrap()
 }
 
-/// The checks with an outcome, except those that fail at every server on its own port without TLS.
+/// Returns the checks with an outcome, except checks that fail at every server on its own port without TLS.
 fn checks_with_outcome(report: &DoctorReport, outcome: CheckOutcome) -> Vec<&'static str> {
     let usual = [DoctorCheck::UrlUsualPort, DoctorCheck::UrlEncrypted];
     let findings = report.findings.iter().filter(|it| it.outcome == outcome && !usual.contains(&it.check));
     findings.map(|finding| finding.check.name()).collect()
 }
 
-/// The clients that refuse.
 fn refusing_clients(report: &DoctorReport) -> Vec<&'static str> {
     let refuse = |client: &&ClientKind| report.client(**client).unwrap().verdict == ClientVerdict::Refuses;
     ClientKind::ALL.iter().filter(refuse).map(|client| client.name()).collect()

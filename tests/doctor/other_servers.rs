@@ -22,7 +22,7 @@ impl Drop for RunningServer {
     }
 }
 
-/// It does not support ranges, which most firmware needs.
+/// Python's HTTP server does not support ranges, which most firmware needs.
 #[test]
 fn python_http_server_fails_for_firmware() {
     let Some(python) = require_tool("python3") else { return };
@@ -65,9 +65,9 @@ fn nginx_passes_for_every_client() {
     command.arg("-c").arg(scratch.path("nginx.conf")).arg("-p").arg(scratch.folder());
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let _running = RunningServer(child);
-    let begun = Instant::now();
+    let start = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "nginx does not start");
+        assert!(start.elapsed() < Duration::from_secs(20), "nginx does not start");
         thread::sleep(Duration::from_millis(20));
     }
     let report = examine_url(&format!("http://127.0.0.1:{port}/full.iso"), &DoctorOptions::default());
@@ -75,7 +75,7 @@ fn nginx_passes_for_every_client() {
     assert_eq!(refusing_clients(&report), [""; 0]);
 }
 
-/// Whether QEMU opens a URL as a disk.
+/// Returns `true` if QEMU opens a URL as a disk.
 fn qemu_opens(qemu: &std::path::Path, url: &str) -> bool {
     let arguments = ["-M", "none", "-nodefaults", "-display", "none", "-monitor", "stdio", "-S", "-blockdev"];
     let node = format!("driver=http,node-name=image,read-only=on,url={url}");
@@ -99,8 +99,8 @@ fn qemu_agrees_with_doctor() {
         ("no Accept-Ranges", |_, reply| reply.remove("Accept-Ranges"), false),
         (
             "no HEAD",
-            |asked, reply| {
-                if asked.method == "HEAD" {
+            |request, reply| {
+                if request.method == "HEAD" {
                     reply.status(405)
                 }
             },
@@ -108,8 +108,8 @@ fn qemu_agrees_with_doctor() {
         ),
         (
             "no length",
-            |asked, reply| {
-                if asked.method == "HEAD" {
+            |request, reply| {
+                if request.method == "HEAD" {
                     reply.remove("Content-Length")
                 }
             },

@@ -1,4 +1,4 @@
-//! Our own server: everything works.
+//! Kindling's own server, which passes all checks.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};

@@ -1,4 +1,4 @@
-//! A small server of one file that is correct unless a test changes its responses.
+//! A small server of one file. Its responses are correct unless a test changes them.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,7 +11,6 @@ use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 pub(crate) const ETAG: &str = "\"image-1\"";
 const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 
-/// A request.
 #[derive(Debug)]
 pub(crate) struct DoctorRequest {
     pub(crate) method: String,
@@ -30,19 +29,18 @@ impl DoctorRequest {
     }
 }
 
-/// A response.
 #[derive(Debug)]
 pub(crate) struct DoctoredReply {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
-    /// Whether a HEAD request gets the body too.
+    /// Whether the response to a HEAD request has a body.
     pub(crate) body_anyway: bool,
     /// Whether the connection closes after the response.
     pub(crate) closes: bool,
     /// The separator between header names and values.
     pub(crate) colon: &'static str,
-    /// Literal bytes that replace the whole response.
+    /// Bytes to send instead of the whole response.
     pub(crate) bytes: Option<Vec<u8>>,
 }
 
@@ -53,7 +51,7 @@ impl DoctoredReply {
     }
 
     pub(crate) fn remove(&mut self, name: &str) {
-        self.headers.retain(|(known, _)| known != name);
+        self.headers.retain(|(key, _)| key != name);
     }
 
     /// Replaces the body and its length.
@@ -96,7 +94,7 @@ pub(crate) fn serve_file(
     address
 }
 
-/// Runs a test's function with each connection.
+/// Calls a test's function with each connection.
 pub(crate) fn serve_raw(talk: impl Fn(TcpStream) + Clone + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -112,13 +110,13 @@ pub(crate) fn serve_raw(talk: impl Fn(TcpStream) + Clone + Send + 'static) -> So
 fn serve_connection(stream: impl Read + Write, file: &[u8], change: &SharedReplyChange) -> Option<()> {
     let mut stream = BufReader::new(stream);
     loop {
-        let asked = read_request(&mut stream)?;
-        let mut reply = correct_reply(&asked, file);
-        change(&asked, &mut reply);
-        let bytes = reply.bytes.take().unwrap_or_else(|| serialize_reply(&asked, &reply));
+        let request = read_request(&mut stream)?;
+        let mut reply = correct_reply(&request, file);
+        change(&request, &mut reply);
+        let bytes = reply.bytes.take().unwrap_or_else(|| serialize_reply(&request, &reply));
         stream.get_mut().write_all(&bytes).ok()?;
         stream.get_mut().flush().ok()?;
-        if reply.closes || asked.header("connection") == Some("close") || asked.version == "HTTP/1.0" {
+        if reply.closes || request.header("connection") == Some("close") || request.version == "HTTP/1.0" {
             return None;
         }
     }
@@ -140,20 +138,20 @@ fn read_request(stream: &mut impl BufRead) -> Option<DoctorRequest> {
     }
 }
 
-fn serialize_reply(asked: &DoctorRequest, reply: &DoctoredReply) -> Vec<u8> {
+fn serialize_reply(request: &DoctorRequest, reply: &DoctoredReply) -> Vec<u8> {
     let mut bytes = format!("HTTP/1.1 {} Said\r\n", reply.status).into_bytes();
     for (name, value) in &reply.headers {
         bytes.extend_from_slice(format!("{name}{}{value}\r\n", reply.colon).as_bytes());
     }
     bytes.extend_from_slice(b"\r\n");
-    if asked.method != "HEAD" || reply.body_anyway {
+    if request.method != "HEAD" || reply.body_anyway {
         bytes.extend_from_slice(&reply.body);
     }
     bytes
 }
 
-/// The correct response, made without any code that is under test.
-fn correct_reply(asked: &DoctorRequest, file: &[u8]) -> DoctoredReply {
+/// Returns the correct response, without code that is under test.
+fn correct_reply(request: &DoctorRequest, file: &[u8]) -> DoctoredReply {
     let headers = [
         ("Content-Type", "application/octet-stream"),
         ("Accept-Ranges", "bytes"),
@@ -169,14 +167,14 @@ fn correct_reply(asked: &DoctorRequest, file: &[u8]) -> DoctoredReply {
         colon: ": ",
         bytes: None,
     };
-    let is_same =
-        asked.header("if-none-match") == Some(ETAG) || asked.header("if-modified-since") == Some(MODIFIED);
+    let is_same = request.header("if-none-match") == Some(ETAG)
+        || request.header("if-modified-since") == Some(MODIFIED);
     if is_same {
         reply.status = 304;
         return reply;
     }
-    let is_other = asked.header("if-range").is_some_and(|found| found != ETAG && found != MODIFIED);
-    match asked.header("range").filter(|_| !is_other).and_then(|range| range.strip_prefix("bytes=")) {
+    let is_other = request.header("if-range").is_some_and(|value| value != ETAG && value != MODIFIED);
+    match request.header("range").filter(|_| !is_other).and_then(|range| range.strip_prefix("bytes=")) {
         Some(ranges) if ranges.contains(',') => multipart_reply(&mut reply, ranges, file),
         Some(range) => match range_bounds(range, file.len()) {
             Some((first, end)) => {

@@ -107,7 +107,7 @@ fn images_without_a_service_have_no_finding() {
         let (report, _) = examine_image(image_with_config(config, Encoding::Xz));
         assert_eq!(service_finding(&report), None, "{config}");
     }
-    // A damaged archive: bytes near its beginning are overwritten.
+    // A damaged archive: the test overwrites bytes near its beginning.
     let mut image = image_with_config(&discovery_config("http://a", 100), Encoding::Xz);
     let area = BaseImage::from_source(Source::from_bytes("image", image.clone())).unwrap();
     let extent = area.ignition_area().unwrap().extent;

@@ -1,4 +1,4 @@
-//! Expectations about the discovery config and about Ignition's result.
+//! The expected discovery config, and the expected results of Ignition.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,36 +11,36 @@ use crate::sha256_hex;
 pub(super) const SSH_KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f boot@example";
 
-/// An override with a file that is too large for the Ignition area under any compression.
+/// An override with a file that is too large for the Ignition area with any compression.
 pub(super) fn large_override() -> String {
     let source = format!("data:;base64,{}", STANDARD.encode(incompressible_bytes(400_000)));
     let file = json!({"path": "/etc/large", "mode": 0o600, "contents": {"source": source}});
     json!({"ignition": {"version": "3.1.0"}, "storage": {"files": [file]}}).to_string()
 }
 
-/// Compares what Ignition reports as created with the config: files with modes, units, users.
+/// Checks that Ignition has created the files with their modes, the units and the users of the config.
 pub(super) fn check_applied(config: &Value, report: &SystemReport) {
     let files = config["storage"]["files"].as_array().unwrap();
-    // The result of an append depends on the existing file.
+    // Skip appended files: the result depends on the existing file.
     let mut compared = 0;
     for file in files.iter().filter(|file| file["append"].is_null()) {
         let path = file["path"].as_str().unwrap();
-        let written = report.files.get(path).unwrap_or_else(|| panic!("no {path} in {:?}", report.files));
+        let report_file = report.files.get(path).unwrap_or_else(|| panic!("no {path} in {:?}", report.files));
         assert_eq!(
-            written.digest,
+            report_file.digest,
             sha256_hex(&data_url_contents(file["contents"]["source"].as_str().unwrap())),
             "{path}"
         );
-        assert_eq!(written.mode, format!("{:o}", file["mode"].as_u64().unwrap()), "{path}");
-        assert_eq!(written.owner, "root", "{path}");
+        assert_eq!(report_file.mode, format!("{:o}", file["mode"].as_u64().unwrap()), "{path}");
+        assert_eq!(report_file.owner, "root", "{path}");
         compared += 1;
     }
     assert!(compared > 5, "{files:?}");
     for unit in config["systemd"]["units"].as_array().unwrap() {
         let name = unit["name"].as_str().unwrap();
         if let Some(text) = unit["contents"].as_str() {
-            let written = &report.files[&format!("/etc/systemd/system/{name}")];
-            assert_eq!(written.digest, sha256_hex(text.as_bytes()), "{name}");
+            let report_file = &report.files[&format!("/etc/systemd/system/{name}")];
+            assert_eq!(report_file.digest, sha256_hex(text.as_bytes()), "{name}");
         }
         assert_eq!(report.enabled.contains(name), unit["enabled"] == true, "{name}");
     }
@@ -51,7 +51,6 @@ pub(super) fn check_applied(config: &Value, report: &SystemReport) {
     assert!(has_key, "{:?}", report.files.keys());
 }
 
-/// The contents of a `data:` URL.
 fn data_url_contents(url: &str) -> Vec<u8> {
     let (kind, data) = url.strip_prefix("data:").unwrap().split_once(',').unwrap();
     let mut bytes = Vec::new();

@@ -1,5 +1,6 @@
-//! Boots images that a running server streams for an infra-env made by its API: the requested command line, config and
-//! network arrive, the root file system is fetched from the server, and the real Ignition applies the config.
+//! Boots images from a running server, for an infra-env created through its API. The tests check that the requested
+//! command line, config and network arrive, that the system downloads its root file system from the server, and that
+//! the real Ignition applies the config.
 
 mod config;
 mod networks;
@@ -29,7 +30,7 @@ pub(crate) use site::ServedSite;
 
 /// The kernel argument of the infra-env.
 const ARGUMENT: &str = "served.by=kindling";
-/// In addition to the initrds of every image.
+/// The initrd with static networks, in addition to the initrds of every image.
 const NETWORK_IMAGE: &str = "/images/assisted_installer_custom.img";
 
 /// The base images of the server.
@@ -42,7 +43,7 @@ pub(crate) fn served_base() -> Option<&'static BootBase> {
     BASES.get(Architecture::X86_64)
 }
 
-/// The same with signed boot loaders.
+/// The base image with signed boot loaders.
 pub(crate) fn signed_served_base() -> Option<&'static BootBase> {
     static BASE: LazyLock<Option<BootBase>> = LazyLock::new(|| {
         let (programs, recipe, parts) = boot_parts(Architecture::X86_64)?;
@@ -52,7 +53,7 @@ pub(crate) fn signed_served_base() -> Option<&'static BootBase> {
     BASE.as_ref()
 }
 
-/// The same with the real NetworkManager in its initramfs.
+/// The base image with the real NetworkManager in its initramfs.
 fn served_base_with_network_manager() -> Option<&'static BootBase> {
     static BASE: LazyLock<Option<BootBase>> = LazyLock::new(|| {
         let (programs, recipe, parts) = boot_parts(Architecture::X86_64)?;
@@ -71,13 +72,12 @@ fn boot_parts(architecture: Architecture) -> Option<(BootPrograms, Recipe, BootP
     Some((programs, recipe, boot_parts::with_stage_files(parts, &system)?))
 }
 
-/// An artifact of the server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ServedArtifact {
     name: &'static str,
-    /// The last part of its URL.
+    /// The last part of the URL.
     file: &'static str,
-    /// Its name in the API, to request its config.
+    /// The name in the API, to request the config.
     kind: &'static str,
     networks: TestNetwork,
     has_large_config: bool,
@@ -128,7 +128,8 @@ impl ServedArtifact {
         self.kind == "minimal-iso"
     }
 
-    /// Whether it has a network archive. The networks of a full image are in the config that its own system applies.
+    /// Whether the artifact has a network archive. The networks of a full image are in its config, which the live
+    /// system applies.
     fn has_network_archive(self) -> bool {
         self.is_minimal() && self.networks != TestNetwork::Lease
     }
@@ -139,10 +140,10 @@ impl ServedArtifact {
     }
 }
 
-/// Boots an image in one way and compares.
-fn check_artifact(wanted: ServedArtifact, column: MatrixColumn) {
+/// Boots an image in one way, and compares the facts with the infra-env.
+fn check_artifact(artifact: ServedArtifact, column: MatrixColumn) {
     let is_secure = column.start == StartMethod::SecureDisc;
-    let base = match wanted.networks {
+    let base = match artifact.networks {
         _ if is_secure => signed_served_base(),
         TestNetwork::Bonded => served_base_with_network_manager(),
         TestNetwork::Lease | TestNetwork::Static => BASES.get(column.start.processor()),
@@ -151,34 +152,34 @@ fn check_artifact(wanted: ServedArtifact, column: MatrixColumn) {
     if column.is_remote && !has_http_client(&base.programs.qemu) {
         return;
     }
-    let cell = MatrixCell::begin("served", wanted.name, column);
-    let mut properties = wanted.infra_env_properties();
+    let cell = MatrixCell::begin("served", artifact.name, column);
+    let mut properties = artifact.infra_env_properties();
     properties["cpu_architecture"] = base.recipe.architecture().to_string().into();
     if base.recipe.architecture() == Architecture::S390x {
-        // The service refuses to change kernel arguments there.
+        // The service refuses to change the kernel arguments of this processor's images.
         properties.as_object_mut().unwrap().remove("kernel_arguments");
     }
     let site = ServedSite::start(&base.recipe.build(), &properties);
     let image = match column {
-        _ if !column.start.has_medium() => PathBuf::from(site.url_for_machines(wanted.file)),
-        MatrixColumn { is_remote: true, .. } => PathBuf::from(site.file_url(wanted.file)),
-        _ => site.scratch.write("image.iso", site.infra_env_file(wanted.file)),
+        _ if !column.start.has_medium() => PathBuf::from(site.url_for_machines(artifact.file)),
+        MatrixColumn { is_remote: true, .. } => PathBuf::from(site.file_url(artifact.file)),
+        _ => site.scratch.write("image.iso", site.infra_env_file(artifact.file)),
     };
     site.tap.begin_recording();
     let setup = MachineSetup {
-        cards: wanted.networks.network_cards(),
+        cards: artifact.networks.network_cards(),
         ..MachineSetup::new(&base.programs, &image, column.start)
     };
     let boot =
         setup.boot().unwrap_or_else(|why| panic!("{why}\nthe server sent {:?}", site.tap.recorded_answers()));
     let answers = site.tap.recorded_answers();
 
-    check_command_line(&site, wanted, column.start, &boot);
-    check_initramfs(base, &site, wanted, &boot);
-    check_stages(base, &site, (wanted, column.start), &boot);
+    check_command_line(&site, artifact, column.start, &boot);
+    check_initramfs(base, &site, artifact, &boot);
+    check_stages(base, &site, (artifact, column.start), &boot);
     assert_eq!(boot.log.contains("secureboot: Secure boot enabled"), is_secure, "{}", boot.log);
     if column.is_remote || !column.start.has_medium() {
-        save_trace(wanted, column, &answers);
+        save_trace(artifact, column, &answers);
         let least = match column.start {
             // One large initrd with everything.
             StartMethod::UefiHttp => 1,
@@ -191,23 +192,23 @@ fn check_artifact(wanted: ServedArtifact, column: MatrixColumn) {
     cell.record_pass(boot.seconds, &base.programs);
 }
 
-/// The kernel's command line is that of the script or of the image, which contains the infra-env's arguments.
-fn check_command_line(site: &ServedSite, wanted: ServedArtifact, start: StartMethod, boot: &BootResult) {
+/// The kernel's command line comes from the script or the image, which contains the infra-env's arguments.
+fn check_command_line(site: &ServedSite, artifact: ServedArtifact, start: StartMethod, boot: &BootResult) {
     let rootfs_url =
         format!("coreos.live.rootfs_url={}", site.url_for_machines("").split("/i/").next().unwrap());
     let expected = if start.boot_loader() == BootLoader::Ipxe {
-        let script = String::from_utf8(site.infra_env_file(wanted.file)).unwrap();
+        let script = String::from_utf8(site.infra_env_file(artifact.file)).unwrap();
         let line = script.lines().find(|line| line.starts_with("kernel ")).unwrap().to_owned();
         let arguments = line.splitn(3, ' ').nth(2).unwrap();
         // EFI boot passes the initrd's name as an argument.
         if start == StartMethod::UefiNetwork { format!("kernel {arguments}") } else { arguments.to_owned() }
     } else {
-        let image = site.scratch.write("served.iso", site.infra_env_file(wanted.file));
+        let image = site.scratch.write("served.iso", site.infra_env_file(artifact.file));
         let image = BaseImage::open(image).unwrap();
         let arguments = image.kargs().unwrap().current().unwrap().to_owned();
         match start.boot_loader() {
             BootLoader::Isolinux => {
-                format!("BOOT_IMAGE={KERNEL} initrd={} {arguments}", wanted.extra_initrds().join(","))
+                format!("BOOT_IMAGE={KERNEL} initrd={} {arguments}", artifact.extra_initrds().join(","))
             }
             BootLoader::Firmware => arguments,
             _ => format!("BOOT_IMAGE={KERNEL} {}", arguments.replace('"', "")),
@@ -216,16 +217,16 @@ fn check_command_line(site: &ServedSite, wanted: ServedArtifact, start: StartMet
     assert_eq!(boot.facts.command_line, expected);
     let has_argument = expected.split(' ').any(|argument| argument == ARGUMENT);
     assert_eq!(has_argument, start.processor() != Architecture::S390x, "{expected}");
-    assert_eq!(expected.replace('"', "").contains(&rootfs_url), wanted.is_minimal(), "{expected}");
+    assert_eq!(expected.replace('"', "").contains(&rootfs_url), artifact.is_minimal(), "{expected}");
 }
 
-/// Files that arrived in the initramfs: those of the base, the config of the API, and the network's.
-fn check_initramfs(base: &BootBase, site: &ServedSite, wanted: ServedArtifact, boot: &BootResult) {
+/// Checks the files in the initramfs: the files of the base, the config of the API, and the files of the network.
+fn check_initramfs(base: &BootBase, site: &ServedSite, artifact: ServedArtifact, boot: &BootResult) {
     let mut files = base.files.clone();
-    if wanted.has_network_archive() {
+    if artifact.has_network_archive() {
         let network = site.api_download("minimal-initrd");
         let archive = Archive::read(network.as_slice(), initrd::ArchiveLimits::INITRD).unwrap();
-        // Links are not reported, and the kernel resolves all names from the root.
+        // The facts omit links, and the kernel resolves all names from the root.
         let files_alone = archive.iter().filter(|(name, _)| !name.contains(".wants/"));
         files.extend(
             files_alone.map(|(name, bytes)| (name.trim_start_matches('/').to_owned(), sha256_hex(bytes))),
@@ -233,12 +234,12 @@ fn check_initramfs(base: &BootBase, site: &ServedSite, wanted: ServedArtifact, b
         assert!(files.contains_key("etc/assisted/network/host1/mac_interface.ini"), "{files:?}");
     }
     let config =
-        site.api_download(&format!("files?file_name=discovery.ign&discovery_iso_type={}", wanted.kind));
+        site.api_download(&format!("files?file_name=discovery.ign&discovery_iso_type={}", artifact.kind));
     files.insert("config.ign".to_owned(), sha256_hex(&config));
     assert_eq!(boot.facts.files, files);
 }
 
-/// Actions of the live system: its network, its root file system, Ignition.
+/// Checks what the live system has done: its network, its root file system, Ignition.
 fn check_stages(
     base: &BootBase,
     site: &ServedSite,
@@ -259,7 +260,7 @@ fn check_stages(
 }
 
 /// Writes the trace of a boot to the folder `KINDLING_BOOT_TRACES`, for benchmarks.
-fn save_trace(wanted: ServedArtifact, column: MatrixColumn, answers: &[RecordedAnswer]) {
+fn save_trace(artifact: ServedArtifact, column: MatrixColumn, answers: &[RecordedAnswer]) {
     let Some(folder) = std::env::var_os("KINDLING_BOOT_TRACES") else { return };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut text = "# milliseconds file offset length\n".to_owned();
@@ -267,12 +268,12 @@ fn save_trace(wanted: ServedArtifact, column: MatrixColumn, answers: &[RecordedA
         writeln!(text, "{milliseconds} {file} {offset} {len}").unwrap();
     }
     std::fs::create_dir_all(&folder).unwrap();
-    let name = format!("{} {}.txt", wanted.name, column.name()).to_ascii_lowercase();
+    let name = format!("{} {}.txt", artifact.name, column.name()).to_ascii_lowercase();
     let name = name.replace([' ', '_'], "-").replace(',', "");
     std::fs::write(folder.join(name), text).unwrap();
 }
 
-/// Nothing unsigned starts there, so Secure Boot is on.
+/// The firmware starts no unsigned image, so Secure Boot is on.
 #[test]
 #[ignore = "of the whole matrix"]
 fn secure_boot_refuses_unsigned_images() {
@@ -286,7 +287,7 @@ fn secure_boot_refuses_unsigned_images() {
     assert!(why.contains("Access Denied"), "{why}");
 }
 
-/// A test that boots an artifact: in every run, or as a part of the whole matrix.
+/// Defines a test that boots an artifact, either in every run or only as part of the whole matrix.
 macro_rules! boot_test {
     (run $test:ident $wanted:expr, $start:ident, $is_remote:literal) => {
         #[test]
@@ -303,8 +304,8 @@ macro_rules! boot_test {
     };
 }
 
-/// One test for every artifact and way of starting. Every run boots most artifacts once; `.ci/boot-matrix`
-/// boots all of them in every way.
+/// Defines one test for every artifact and start method. Every run boots most artifacts once; `.ci/boot-matrix` boots
+/// all of them in every way.
 macro_rules! boots {
     ($($module:ident: $wanted:ident { $($when:ident $test:ident: $start:ident $is_remote:literal)* })*) => { $(
         mod $module {

@@ -1,8 +1,8 @@
-//! The network of a machine: what the API receives, and what the running machine has.
+//! The network of a machine: the document for the API, and the expected state of the running machine.
 
 use serde_json::{Value, json};
 
-/// The card of a machine with one, and the second card of one with two.
+/// The only card of a machine, or its second card.
 const FIRST: &str = "52:54:00:00:00:01";
 const SECOND: &str = "52:54:00:00:00:02";
 /// Cards of absent machines.
@@ -10,7 +10,7 @@ const OTHER: &str = "52:54:00:00:00:09";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TestNetwork {
-    /// One card, which the API does not know.
+    /// One card, which the API has no config for.
     Lease,
     /// One card with an address that no lease would assign.
     Static,
@@ -23,7 +23,7 @@ impl TestNetwork {
         if self == Self::Bonded { &[FIRST, SECOND] } else { &[FIRST] }
     }
 
-    /// Returns `static_network_config` for the API: first another machine, then this one.
+    /// Returns `static_network_config` for the API: first another machine, then this machine.
     pub(super) fn api_config(self) -> Value {
         match self {
             Self::Lease => json!([]),
@@ -38,7 +38,7 @@ impl TestNetwork {
         }
     }
 
-    /// The network that the machine must report.
+    /// Returns the network that the machine must report.
     pub(super) fn expected_report(self) -> &'static [&'static str] {
         match self {
             Self::Lease => &["eth0 has 10.0.2.15/24"],
@@ -62,7 +62,6 @@ fn host_network(cards: &[(&str, &str)], interfaces: &str) -> Value {
     json!({"network_yaml": format!("interfaces:\n{interfaces}"), "mac_interface_map": map})
 }
 
-/// An interface with an address.
 fn interface_with_address(name: &str, kind: &str, address: &str) -> String {
     format!(
         "- name: {name}\n  type: {kind}\n  state: up\n  ipv4:\n    enabled: true\n    dhcp: false\n    \

@@ -1,4 +1,4 @@
-//! A proxy between machines and the server that passes every byte on and records the requested ranges.
+//! A proxy between machines and the server. It passes every byte on, and records the requested ranges.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -10,11 +10,11 @@ use std::time::Instant;
 /// A response that a client received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecordedAnswer {
-    /// The last part of its path.
+    /// The last part of the path.
     pub(crate) file: String,
     pub(crate) offset: u64,
     pub(crate) len: u64,
-    /// When its head passed, since the start of the boot.
+    /// Time of the head since the start of the boot.
     pub(crate) milliseconds: u128,
 }
 
@@ -41,7 +41,7 @@ impl RecordingProxy {
         thread::spawn(move || {
             while let Ok((machine, _)) = listener.accept() {
                 let server = TcpStream::connect(("127.0.0.1", *shared.server.wait()));
-                // The client notices if the server is unreachable.
+                // If the server is unreachable, the client gets a closed connection.
                 if let Ok(server) = server {
                     forward_connection(&machine, &server, &shared);
                 }
@@ -50,7 +50,6 @@ impl RecordingProxy {
         tap
     }
 
-    /// The address of the server.
     pub(crate) fn set_server(&self, port: u16) {
         self.shared.server.set(port).unwrap();
     }
@@ -67,10 +66,10 @@ impl RecordingProxy {
 
 /// Copies both directions of a connection.
 fn forward_connection(machine: &TcpStream, server: &TcpStream, shared: &Arc<RecordedTraffic>) {
-    let asked = Arc::new(Mutex::new(VecDeque::new()));
+    let pending = Arc::new(Mutex::new(VecDeque::new()));
     let both = || (machine.try_clone().unwrap(), server.try_clone().unwrap());
     let (from, to) = both();
-    let requests = Arc::clone(&asked);
+    let requests = Arc::clone(&pending);
     let mut heads = HeadParser::default();
     thread::spawn(move || {
         copy_and_inspect(from, to, |bytes| {
@@ -86,7 +85,7 @@ fn forward_connection(machine: &TcpStream, server: &TcpStream, shared: &Arc<Reco
     thread::spawn(move || {
         copy_and_inspect(from, to, |bytes| {
             heads.parse(bytes, |head| {
-                let (is_head, file) = asked.lock().unwrap().pop_front().unwrap_or_default();
+                let (is_head, file) = pending.lock().unwrap().pop_front().unwrap_or_default();
                 let (offset, len) = body_extent(head);
                 if is_head {
                     return 0;
@@ -108,7 +107,6 @@ fn copy_and_inspect(mut from: TcpStream, mut to: TcpStream, mut look: impl FnMut
             break;
         }
     }
-    // The other side may have closed already.
     let _ = to.shutdown(Shutdown::Write);
 }
 
@@ -120,8 +118,8 @@ struct HeadParser {
 }
 
 impl HeadParser {
-    /// Consumes more bytes; the callback for a head returns the length of the body after it.
-    fn parse(&mut self, mut bytes: &[u8], mut found: impl FnMut(&str) -> u64) {
+    /// Consumes more bytes. `on_head` returns the length of the body after the head.
+    fn parse(&mut self, mut bytes: &[u8], mut on_head: impl FnMut(&str) -> u64) {
         while !bytes.is_empty() {
             if self.body > 0 {
                 let passed = bytes.len().min(usize::try_from(self.body).unwrap());
@@ -132,25 +130,25 @@ impl HeadParser {
             self.head.push(bytes[0]);
             bytes = &bytes[1..];
             if self.head.ends_with(b"\r\n\r\n") {
-                self.body = found(&String::from_utf8_lossy(&self.head));
+                self.body = on_head(&String::from_utf8_lossy(&self.head));
                 self.head.clear();
             }
         }
     }
 }
 
-/// Whether the request is a HEAD request, and the last part of its path.
+/// Returns `true` for a HEAD request, and the last part of the path.
 fn request_line(head: &str) -> (bool, String) {
     let target = head.split(' ').nth(1).unwrap_or_default();
     let path = target.split('?').next().unwrap_or_default();
     (head.starts_with("HEAD "), path.rsplit('/').next().unwrap_or_default().to_owned())
 }
 
-/// The offset of a response body in its file, and its length.
+/// Returns the offset of a response body in its file, and the length of the body.
 fn body_extent(head: &str) -> (u64, u64) {
     let field = |name: &str| {
         let fields = head.lines().filter_map(|line| line.split_once(": "));
-        fields.filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
+        fields.filter(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
     };
     let offset = || field("content-range")?.strip_prefix("bytes ")?.split('-').next()?.parse().ok();
     let len = || field("content-length")?.parse().ok();

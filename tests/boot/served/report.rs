@@ -1,11 +1,11 @@
-//! The second report of the system of a served image; `stages.sh` and `apply.sh` write it.
+//! The second report of a booted served image, which `stages.sh` and `apply.sh` write.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A file that Ignition wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WrittenFile {
-    /// In octal.
+    /// The file mode in octal.
     pub(crate) mode: String,
     pub(crate) owner: String,
     pub(crate) digest: String,
@@ -15,7 +15,7 @@ pub(crate) struct WrittenFile {
 pub(crate) struct SystemReport {
     /// State of network cards, bonds and VLANs.
     pub(crate) network: Vec<String>,
-    /// The kind of device on which the volume was found, for images that contain the root file system.
+    /// The kind of device with the volume, for images that contain the root file system.
     pub(crate) medium: Option<String>,
     /// The SHA-256 digest of the root file system.
     pub(crate) rootfs: Option<String>,
@@ -61,8 +61,8 @@ fn report_is_found_in_console_output() {
     let report = SystemReport::parse_log(log).unwrap();
     assert_eq!(report.network, ["eth0 has 10.0.2.77/24"]);
     assert_eq!(report.ignition, ["files 0"]);
-    let written = WrittenFile { mode: "600".into(), owner: "root".into(), digest: "d1".into() };
-    assert_eq!(report.files, BTreeMap::from([("/etc/a b".into(), written)]));
+    let file = WrittenFile { mode: "600".into(), owner: "root".into(), digest: "d1".into() };
+    assert_eq!(report.files, BTreeMap::from([("/etc/a b".into(), file)]));
     assert!(report.accounts.contains("core") && report.rootfs.is_none());
     assert_eq!(SystemReport::parse_log("STAGES BEGIN\nnetwork x\n"), None);
 }

@@ -1,4 +1,4 @@
-//! `kindling serve` with a base image, and an infra-env made by its API.
+//! `kindling serve` with a base image, and an infra-env created through its API.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -14,7 +14,7 @@ const API: &str = "/api/assisted-install/v2";
 const VERSION: &str = "417.94.202412010000-0";
 const PULL_SECRET: &str = r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#;
 
-/// The server, as long as the test runs.
+/// The server, which runs as long as the test.
 pub(crate) struct ServedSite {
     child: Child,
     runtime: Runtime,
@@ -25,7 +25,8 @@ pub(crate) struct ServedSite {
 }
 
 impl ServedSite {
-    /// A site with one base image and one infra-env with these properties and the processor of the image.
+    /// Starts a site with one base image, and with one infra-env that has these properties and the processor of the
+    /// image.
     pub(crate) fn start(live_image: &[u8], properties: &Value) -> Self {
         let scratch = Scratch::new();
         let base = scratch.write("base.iso", live_image);
@@ -51,8 +52,8 @@ impl ServedSite {
         let mut body = json!({"name": "boot", "openshift_version": "4.17", "pull_secret": PULL_SECRET});
         body.as_object_mut().unwrap().extend(properties.as_object().unwrap().clone());
         let request = site.client.post(site.url(&format!("{API}/infra-envs"))).json(&body);
-        let made: Value = serde_json::from_slice(&site.send(request)).unwrap();
-        made["id"].as_str().unwrap().clone_into(&mut site.id);
+        let created: Value = serde_json::from_slice(&site.send(request)).unwrap();
+        created["id"].as_str().unwrap().clone_into(&mut site.id);
         site
     }
 
@@ -60,12 +61,12 @@ impl ServedSite {
         tap_url("127.0.0.1", &self.tap, path)
     }
 
-    /// The URL of a file of the infra-env, as QEMU itself reaches it.
+    /// The URL of a file of the infra-env for QEMU.
     pub(crate) fn file_url(&self, file: &str) -> String {
         self.url(&format!("/i/{}/{file}", self.id))
     }
 
-    /// The same as machines reach it, which is the server's own base URL.
+    /// The URL of a file of the infra-env for machines, which is the server's own base URL.
     pub(crate) fn url_for_machines(&self, file: &str) -> String {
         tap_url("10.0.2.2", &self.tap, &format!("/i/{}/{file}", self.id))
     }
@@ -83,7 +84,7 @@ impl ServedSite {
         self.send(self.client.get(self.file_url(file)))
     }
 
-    /// A download of the API.
+    /// Downloads a file from the API.
     pub(crate) fn api_download(&self, what: &str) -> Vec<u8> {
         let path = format!("{API}/infra-envs/{}/downloads/{what}", self.id);
         self.send(self.client.get(self.url(&path)))

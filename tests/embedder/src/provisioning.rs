@@ -1,4 +1,4 @@
-//! What a provisioning service does with an inventory, in process and over any transport.
+//! The requests of a provisioning service to an inventory, in its own process and over any transport.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,20 +30,21 @@ pub async fn open_inventory(directory: &Path) -> Result<Inventory, Box<dyn std::
     Ok(Inventory::new(Arc::new(store), files, catalogue, Settings::new(url.clone(), url), Policy::Open))
 }
 
-/// Creates, reads and deletes an infra-env. Returns what a client sees, which must not depend on the transport.
+/// Creates, reads and deletes an infra-env. Returns the results that the client sees, which must not depend on the
+/// transport.
 pub async fn use_client(client: &ApiClient) -> Result<Vec<String>, ClientError> {
-    let mut seen = Vec::new();
+    let mut results = Vec::new();
     let params = InfraEnvCreateParams::new("rack-1", Secret::new(PULL_SECRET));
-    let made = client.register_infra_env(&params).await?;
-    seen.push(made.name.clone());
-    seen.push(format!("{} hosts", client.list_hosts(made.id).await?.len()));
-    let missing = client.get_host(made.id, HostId::fresh()).await;
-    seen.push(format!("{:?}", missing.map_err(|error| error.kind()).map(|host| host.id)));
+    let infra_env = client.register_infra_env(&params).await?;
+    results.push(infra_env.name.clone());
+    results.push(format!("{} hosts", client.list_hosts(infra_env.id).await?.len()));
+    let missing = client.get_host(infra_env.id, HostId::fresh()).await;
+    results.push(format!("{:?}", missing.map_err(|error| error.kind()).map(|host| host.id)));
     let empty = InfraEnvCreateParams::new("rack-2", Secret::new(""));
-    let refused = client.register_infra_env(&empty).await.map(|made| made.id);
+    let refused = client.register_infra_env(&empty).await.map(|infra_env| infra_env.id);
     let refused = refused.map_err(|error| (error.kind() == ClientErrorKind::Invalid, error.to_string()));
-    seen.push(format!("{refused:?}"));
-    client.delete_infra_env(made.id).await?;
-    seen.push(format!("{} infra-envs", client.list_infra_envs(None).await?.len()));
-    Ok(seen)
+    results.push(format!("{refused:?}"));
+    client.delete_infra_env(infra_env.id).await?;
+    results.push(format!("{} infra-envs", client.list_infra_envs(None).await?.len()));
+    Ok(results)
 }

@@ -1,4 +1,4 @@
-//! The values of a site.
+//! The settings of an example site.
 
 use std::error::Error;
 
@@ -13,7 +13,7 @@ pub const PULL_SECRET: &str = r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}
 /// The id of the infra-env.
 pub const ID: &str = "0f2a5d3c-1111-4222-8333-444455556666";
 
-/// Returns the service that hosts report to.
+/// Returns the service to which hosts report.
 pub fn service() -> Result<InventoryService, Box<dyn Error>> {
     let agent = ImageReference::parse("agent_image", "quay.io/example/agent:v1")?;
     Ok(InventoryService::new("https://assisted.example.com".parse()?, agent))
@@ -36,7 +36,7 @@ pub fn host(name: &str, mac: &str, address: &str) -> Result<HostNetwork, Box<dyn
     Ok(HostNetwork::new(document, [("eno1", mac.parse()?)]).with_name(name))
 }
 
-/// Returns a builder of the inputs of two hosts.
+/// Returns a builder of image inputs with two hosts.
 pub fn inputs(config_override: Option<&str>) -> Result<InputsBuilder, Box<dyn Error>> {
     let builder = discovery::Inputs::builder(service()?, infra_env(config_override)?, "4.18".parse()?);
     Ok(builder.host(host("node-0", "52:54:00:00:00:01", "192.0.2.11")?).host(host(

@@ -1,4 +1,4 @@
-//! Typed values that are refused before there is a plan.
+//! Typed values that the libraries refuse before there is a plan.
 
 use std::error::Error;
 
@@ -11,7 +11,7 @@ use ignition::discovery::{
 };
 use ignition::network::{HostNetwork, KeyfileCache, MacAddr, MacInterface};
 
-/// Returns the message of a value that must be refused.
+/// Returns the error of a value that must be refused.
 fn refused<T, E: Into<Box<dyn Error>>>(result: Result<T, E>) -> String {
     result.map(drop).map_err(Into::into).expect_err("accepted").to_string()
 }
@@ -20,7 +20,7 @@ fn checked(builder: InputsBuilder) -> String {
     refused(builder.check(&KeyfileCache::default()))
 }
 
-/// A host with a document and MAC addresses as texts, as they come from an API.
+/// A host with a document and MAC addresses as strings, like the input of an API.
 fn unchecked(document: &str, interfaces: &[(&str, &str)]) -> InputsBuilder {
     let interfaces = interfaces.iter().map(|(name, mac)| MacInterface {
         logical_nic_name: (*name).to_owned(),
@@ -50,7 +50,7 @@ fn values_of_types_are_refused_when_they_are_parsed() {
     ] {
         assert!(!message.is_empty() && !message.ends_with(": "), "{what}: {message}");
     }
-    // Secrets are refused without their text.
+    // Errors about secrets do not contain the secrets.
     for message in [
         refused(PullSecret::parse("s3cret")),
         refused(AgentToken::new("s3\ncret")),
@@ -88,13 +88,13 @@ fn contradictions_are_refused_by_the_check() {
         // Duplicates across hosts.
         (checked(with("node-2", "52:54:00:00:00:01", "192.0.2.13")), "52:54:00:00:00:01"),
         (checked(with("node-2", "52:54:00:00:00:03", "192.0.2.12")), "192.0.2.12"),
-        // Values that fit alone, but not together.
+        // Values that are valid alone, but not together.
         (checked(version("4.9")), "the system reads only up to 3.2"),
     ];
-    for (found, expected) in cases {
-        assert!(found.contains(expected), "{expected}: {found}");
+    for (findings, expected) in cases {
+        assert!(findings.contains(expected), "{expected}: {findings}");
     }
     let without_macs = HostNetwork::without_macs(DOCUMENT).with_name("node-3");
-    let found = checked(site::inputs(None).unwrap().host(without_macs));
-    assert!(found.contains("node-3: error: has no MAC addresses"), "{found}");
+    let findings = checked(site::inputs(None).unwrap().host(without_macs));
+    assert!(findings.contains("node-3: error: has no MAC addresses"), "{findings}");
 }

@@ -1,4 +1,4 @@
-//! The same client code, in process and over TCP.
+//! The same client code, in its own process and over TCP.
 
 use assisted::client::ApiClient;
 use embedder::provisioning::{open_inventory, use_client};

@@ -1,9 +1,9 @@
-//! What the libraries cost: the number of crates that each one needs.
+//! The number of dependencies of each library.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
-/// Returns the crates that a library of the workspace needs, without itself.
+/// Returns the crates that a library of the workspace depends on, without the library.
 fn dependencies(library: &str, features: &str) -> BTreeSet<String> {
     let manifest = format!("{}/../../{library}/Cargo.toml", env!("CARGO_MANIFEST_DIR"));
     let cargo = std::env::var_os("CARGO").expect("cargo runs the test");
@@ -35,12 +35,12 @@ fn libraries_need_few_crates() {
         ("agent", "simulated", 50),
         ("inventory", "", 250),
     ] {
-        let found = dependencies(library, features).len();
-        assert!(found <= most, "{library} with {features:?} needs {found} crates, not {most}");
-        // A limit far above the number would allow a new tree of dependencies.
+        let count = dependencies(library, features).len();
+        assert!(count <= most, "{library} with {features:?} needs {count} crates, not {most}");
+        // A limit far above the number would not detect a new tree of dependencies.
         assert!(
-            found * 10 >= most * 9,
-            "{library} with {features:?} needs only {found} crates; lower {most}"
+            count * 10 >= most * 9,
+            "{library} with {features:?} needs only {count} crates; lower {most}"
         );
     }
 }

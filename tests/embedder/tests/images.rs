@@ -102,7 +102,7 @@ async fn image_is_a_stream_and_is_served_in_ranges() -> Outcome {
     let url = format!("http://{}/image.iso", listener.local_addr()?);
     let router = image_server::router(plan)?;
     tokio::spawn(async move { axum::serve(listener, router).await });
-    // Any HTTP client does; this one is in the dependencies of the client for the API.
+    // Any HTTP client works. This one is already a dependency of the API client.
     let client = assisted::client::reqwest::Client::new();
     let part = client.get(&url).header("range", "bytes=32768-32773,-100").send().await?;
     assert_eq!(part.status(), 206);
@@ -115,8 +115,8 @@ async fn image_is_a_stream_and_is_served_in_ranges() -> Outcome {
     let whole = client.get(&url).header("range", "bytes=5-9").header("if-range", "\"other\"").send().await?;
     assert_eq!(whole.status(), 200);
     assert!(whole.bytes().await? == bytes);
-    let known = client.get(&url).header("if-none-match", etag).send().await?;
-    assert_eq!((known.status().as_u16(), known.bytes().await?.len()), (304, 0));
+    let revalidation = client.get(&url).header("if-none-match", etag).send().await?;
+    assert_eq!((revalidation.status().as_u16(), revalidation.bytes().await?.len()), (304, 0));
     let outside = client.get(&url).header("range", "bytes=99999999999-").send().await?;
     assert_eq!(outside.status(), 416);
     Ok(())
@@ -160,7 +160,7 @@ fn manifests_are_objects_of_an_api() -> Outcome {
     let inputs = draft.inputs(&context, &cache)?.value;
     assert_eq!(inputs.infra_env().id.as_str(), site::ID);
     assert!(!ImageSet::new(base()?, inputs, &cache)?.plan(&Form::Full)?.is_empty());
-    // Values without a place in a file name their field.
+    // Errors about values outside of files name their field.
     let draft = Draft { ssh_keys: Some("zz".into()), ..draft };
     let report = draft.inputs(&context, &cache).err().ok_or("accepted")?;
     assert!(report.to_string().starts_with("SSH keys: error: "), "{report}");

@@ -1,4 +1,4 @@
-//! Operations without HTTP, and a simulated host.
+//! Operations of an inventory without HTTP, and simulated hosts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,16 +32,16 @@ async fn discover(
         agents.spawn(Agent::new(client.clone(), infra_env, "quay.io/example/agent:v1", machine)?.run());
     }
     let options = WatchOptions::default().interval(Duration::from_millis(50));
-    let mut found = Vec::new();
+    let mut hosts = Vec::new();
     let mut changes = client.watch_hosts(infra_env, options);
-    while found.len() < count.try_into()? {
+    while hosts.len() < count.try_into()? {
         let change = changes.next().await.ok_or("the watch ended")??;
         let host = change.host();
-        if !host.inventory.is_empty() && !found.contains(&host.id) {
-            found.push(host.id);
+        if !host.inventory.is_empty() && !hosts.contains(&host.id) {
+            hosts.push(host.id);
         }
     }
-    Ok((agents, found))
+    Ok((agents, hosts))
 }
 
 #[tokio::test]
@@ -77,14 +77,14 @@ async fn provisioning_service_needs_no_http() -> Outcome {
     let cluster = inventory.register_cluster(cluster, None).await?.id;
     let key = HostKey { infra_env_id: id, host_id: found[0] };
     inventory.bind_host(key, cluster, None).await?;
-    // The hosts boot again. Otherwise, they would learn of it with their next poll, in a minute.
+    // Restarts the hosts. Without a restart, the agents would receive the change with their next poll, within a minute.
     agents.shutdown().await;
     let (_agents, _) = discover(&client, id, 2).await?;
     let is_bound = |host: &assisted::host::Host| host.status != HostStatus::Binding;
     let options = WatchOptions::default().interval(Duration::from_millis(50));
     client.wait_for_host((id, found[0]), is_bound, Duration::from_secs(60), &options).await?;
-    let shown = inventory.to_api_host(&inventory.host(key).await?).await?;
-    assert_eq!(shown.cluster_id, Some(cluster));
+    let host = inventory.to_api_host(&inventory.host(key).await?).await?;
+    assert_eq!(host.cluster_id, Some(cluster));
     let again = inventory.bind_host(key, cluster, None).await.err().ok_or("bound twice")?;
     assert_eq!(again.kind(), ErrorKind::Conflict, "{again}");
     inventory.unbind_host(key, None).await?;
