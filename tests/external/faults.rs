@@ -1,4 +1,4 @@
-//! Responses to the client when the service fails: a clear error, and never half an image.
+//! Responses of the image server when the inventory service fails: a clear error, and never a part of an image.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,10 +14,10 @@ use crate::go_service::GoService;
 use crate::peer_service::{InjectedFault, PeerService, ServiceReply};
 use crate::server::{ExternalImageServer, ID, assert_refused, strict_settings};
 
-/// A time that no step takes on any machine.
+/// A time limit that no step needs on any machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The three calls, by text that is only in their target.
+/// The three calls, each with a text that occurs only in its target.
 const CALLS: [&str; 3] = ["discovery.ign", "minimal-initrd", "9c11$"];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,7 +75,7 @@ async fn rejects_html_page_from_the_service() {
     }
 }
 
-/// A redirect within the same origin is followed without a `Referer`, and credentials are sent to no other server.
+/// Redirects within the same origin are followed without a `Referer`. Credentials are sent to no other server.
 #[tokio::test(flavor = "multi_thread")]
 async fn redirect_is_followed_only_within_the_origin() {
     let go = GoService::start().await;
@@ -106,7 +106,7 @@ async fn redirect_is_followed_only_within_the_origin() {
     assert!(go.peer.take_calls().len() < 10);
 }
 
-/// The state of the external inventory in `/ready`.
+/// The status of `/ready`, and its state of the external inventory.
 async fn readiness(server: &ExternalImageServer) -> (u16, String) {
     let response = server.get("/ready").await;
     let status = response.status().as_u16();
@@ -116,7 +116,7 @@ async fn readiness(server: &ExternalImageServer) -> (u16, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn known_image_survives_an_outage_of_the_service() {
+async fn cached_image_survives_an_outage_of_the_service() {
     let go = GoService::start().await;
     let server = ExternalImageServer::start(&strict_settings(&go.peer.url())).await;
     let full = format!("/byid/{ID}/4.14/x86_64/full.iso");
@@ -141,9 +141,9 @@ async fn known_image_survives_an_outage_of_the_service() {
     assert!(server.image(&full).await == before);
 }
 
-/// The fault of one infra-env affects only requests for it.
+/// A fault of one infra-env affects only requests for its images.
 #[tokio::test(flavor = "multi_thread")]
-async fn broken_answers_for_one_infra_env_affect_only_its_images() {
+async fn broken_responses_for_one_infra_env_affect_only_its_images() {
     const OTHER: &str = "8c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11";
     let go = GoService::start().await;
     let (_closed, gate) = watch::channel(false);
@@ -178,37 +178,37 @@ async fn broken_answers_for_one_infra_env_affect_only_its_images() {
         let calls = go.peer.take_calls();
         assert!(calls.iter().any(|call| call.target.contains(OTHER)), "{case}: {calls:?}");
         go.peer.clear_faults();
-        // The pause after a failed call ends.
+        // Waits until the pause after a failed call ends.
         go.peer.take_calls();
-        let begun = Instant::now();
+        let start = Instant::now();
         while go.peer.take_calls().is_empty() {
-            assert!(begun.elapsed() < PATIENCE, "{case}");
+            assert!(start.elapsed() < PATIENCE, "{case}");
             server.image(&one).await;
         }
     }
 }
 
-/// During the pause after a call that took long, an image is served without a call.
+/// During the pause after a slow failed call, the server sends an image without a call.
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_call_pauses_calls_for_its_image() {
     let go = GoService::start().await;
     let settings = ExternalSettings { retry: Duration::from_secs(3600), ..strict_settings(&go.peer.url()) };
     let server = ExternalImageServer::start(&settings).await;
     let full = format!("/byid/{ID}/4.14/x86_64/full.iso");
-    let known = server.image(&full).await;
+    let before = server.image(&full).await;
     go.peer.inject_fault(ID, InjectedFault::Down);
-    assert!(server.image(&full).await == known);
+    assert!(server.image(&full).await == before);
     go.peer.take_calls();
     for _ in 0..10 {
-        assert!(server.image(&full).await == known);
+        assert!(server.image(&full).await == before);
     }
     assert!(go.peer.take_calls().is_empty());
     assert_eq!(readiness(&server).await, (200, "reachable".to_owned()));
 }
 
-/// The last word of the service counts, also if it is unreachable afterwards.
+/// The last response of the service decides, even if the service is unreachable afterwards.
 #[tokio::test(flavor = "multi_thread")]
-async fn known_refusal_holds_during_an_outage() {
+async fn cached_refusal_applies_during_an_outage() {
     let go = GoService::start().await;
     let server = ExternalImageServer::start(&strict_settings(&go.peer.url())).await;
     let full = format!("/byid/{ID}/4.14/x86_64/full.iso");
@@ -230,17 +230,17 @@ async fn outage_ends_access_after_the_grace_period() {
     let settings = ExternalSettings { outage_grace: grace, ..strict_settings(&go.peer.url()) };
     let server = ExternalImageServer::start(&settings).await;
     let full = format!("/byid/{ID}/4.14/x86_64/full.iso");
-    let begun = Instant::now();
+    let start = Instant::now();
     let before = server.image(&full).await;
     go.peer.inject_fault("", InjectedFault::Down);
     while server.get(&full).await.status() == 200 {
-        assert!(begun.elapsed() < PATIENCE);
+        assert!(start.elapsed() < PATIENCE);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert!(begun.elapsed() >= grace);
+    assert!(start.elapsed() >= grace);
     assert_refused(&server.get(&full).await, 503, "after the grace period");
     while readiness(&server).await != (503, "unreachable".to_owned()) {
-        assert!(begun.elapsed() < PATIENCE);
+        assert!(start.elapsed() < PATIENCE);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     go.peer.clear_faults();
@@ -248,9 +248,9 @@ async fn outage_ends_access_after_the_grace_period() {
     assert_eq!(readiness(&server).await, (200, "reachable".to_owned()));
 }
 
-/// While the service is known to be unreachable, requests make no calls.
+/// During a detected outage of the service, requests make no calls.
 #[tokio::test(flavor = "multi_thread")]
-async fn outage_is_answered_without_calls() {
+async fn requests_during_an_outage_make_no_calls() {
     let go = GoService::start().await;
     let settings = ExternalSettings { retry: Duration::from_secs(3600), ..strict_settings(&go.peer.url()) };
     let server = ExternalImageServer::start(&settings).await;
@@ -271,7 +271,7 @@ async fn service_is_verified_by_its_certificate() {
     let key = rcgen::KeyPair::generate().unwrap();
     let name = "127.0.0.1".to_owned();
     let mut params = rcgen::CertificateParams::new([name]).unwrap();
-    // Certificates as `openssl req -x509` makes them.
+    // A certificate like the output of `openssl req -x509`.
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     let certificate = params.self_signed(&key).unwrap();
     let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));

@@ -1,5 +1,5 @@
-//! A service that behaves like the Go one: it sends the time of the last change, sends no entity tags, and ignores
-//! preconditions.
+//! A service that behaves like the Assisted Service, which is written in Go: it sends the time of the last change but
+//! no entity tags, and ignores preconditions.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,22 +8,22 @@ use serde_json::json;
 
 use crate::peer_service::{PeerService, ServiceCall, ServiceReply};
 
-/// The service's record of any infra-env.
+/// The service's record of every infra-env.
 #[derive(Clone, Debug)]
 pub(crate) struct GoRecord {
     pub(crate) config: String,
-    /// The archive for early boot, if there is one.
+    /// The archive for early boot; `None` if the service has none.
     pub(crate) early_boot: Option<Vec<u8>>,
     pub(crate) kernel_arguments: Option<String>,
     pub(crate) updated_at: DateTime<Utc>,
-    /// Whether configs have a token that is signed each time.
+    /// Whether configs contain a token, which has a new signature in each response.
     pub(crate) signs: bool,
-    /// Whether it sends `Date` and `Last-Modified`.
+    /// Whether responses have `Date` and `Last-Modified`.
     pub(crate) tells_times: bool,
 }
 
 impl GoRecord {
-    /// A record that changed long ago.
+    /// A record whose last change was long ago.
     pub(crate) fn long_unchanged() -> Self {
         Self {
             config: json!({"ignition": {"version": "3.1.0"}}).to_string(),
@@ -36,7 +36,6 @@ impl GoRecord {
     }
 }
 
-/// The service.
 pub(crate) struct GoService {
     pub(crate) peer: PeerService,
     pub(crate) record: Arc<Mutex<GoRecord>>,
@@ -50,7 +49,7 @@ impl GoService {
         Self { peer, record }
     }
 
-    /// Changes the record, with a time that is long past too, unless the change sets one.
+    /// Changes the record. The time of the change is long past, unless `change` sets another one.
     pub(crate) fn change(&self, change: impl FnOnce(&mut GoRecord)) {
         let mut record = self.record.lock().unwrap();
         record.updated_at += chrono::TimeDelta::seconds(100);

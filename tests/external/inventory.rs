@@ -1,4 +1,4 @@
-//! The inventory of another Kindling: its images are the same through the calls of the image service and without them.
+//! The inventory of another Kindling server. Its own images must equal the images of an image server that calls it.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -49,19 +49,19 @@ impl InventoryPair {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Creates an infra-env with a test's settings, and returns its id.
+    /// Creates an infra-env with additional settings. Returns the infra-env and its id.
     async fn infra_env(&self, more: Value) -> (Value, String) {
         let mut body = json!({
             "name": "demo", "pull_secret": r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#,
             "image_type": "minimal-iso",
         });
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let made = self.api(Method::POST, "", &body).await;
-        let id = made["id"].as_str().unwrap().to_owned();
-        (made, id)
+        let infra_env = self.api(Method::POST, "", &body).await;
+        let id = infra_env["id"].as_str().unwrap().to_owned();
+        (infra_env, id)
     }
 
-    /// Requests an image until a request costs one call, which is when the last change is long enough ago.
+    /// Requests an image until a request costs only one call. Then the last change is long enough ago.
     async fn wait_until_settled(&self, path: &str) {
         for _ in 0..3000 {
             self.peer.take_calls();
@@ -83,7 +83,7 @@ fn static_network() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn images_equal_those_of_the_inventory() {
+async fn images_equal_the_images_of_the_inventory() {
     let pair = InventoryPair::open().await;
     let arguments =
         json!([{"operation": "append", "value": "quiet"}, {"operation": "append", "value": "a=b"}]);
@@ -117,7 +117,7 @@ async fn images_equal_those_of_the_inventory() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn our_urls_equal_those_of_the_inventory() {
+async fn urls_equal_the_urls_of_the_inventory() {
     let pair = InventoryPair::open().await;
     let (_, id) = pair.infra_env(json!({"openshift_version": "4.18"})).await;
     let text = async |base: &str, path: &str| {
@@ -161,13 +161,13 @@ async fn range_costs_one_conditional_call() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn change_gives_a_new_image_from_its_first_byte() {
+async fn change_restarts_a_download_with_the_new_image() {
     let pair = InventoryPair::open().await;
     let (_, id) = pair.infra_env(json!({"openshift_version": "4.14"})).await;
     let path = format!("/byid/{id}/4.14/x86_64/minimal.iso");
     pair.wait_until_settled(&path).await;
     for change in [
-        // This change does not affect the config.
+        // Changes only the image, not the config.
         json!({"kernel_arguments": [{"operation": "append", "value": "loud"}]}),
         json!({"static_network_config": static_network()}),
         json!({"ssh_authorized_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj2tQSxYwQIcXsGZ6aHcKfoWiVBqVp3AmEFwqeFsTOO"}),

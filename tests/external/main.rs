@@ -1,5 +1,5 @@
 //! Images for an external inventory: the image server against another `kindling serve` behind a proxy, and against a
-//! service that behaves like the Go one.
+//! service that behaves like the Assisted Service.
 //!
 //! Each test has its own servers, on loopback.
 

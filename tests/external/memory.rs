@@ -1,4 +1,4 @@
-//! The memory that the configs of an external inventory leave behind.
+//! The memory that remains in use after the images of an external inventory with large configs.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::support::Scratch;
 
 const CONFIG_LEN: usize = 20 << 20;
 const INFRA_ENV_COUNT: usize = 12;
-/// Extra memory that may remain: 64 MiB of answers, 16 MiB of plans, and what the allocator does not return.
+/// Extra memory that may remain: 64 MiB of responses, 16 MiB of plans, and memory that the allocator does not return.
 const MAX_MEMORY: u64 = 160 << 20;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,5 @@
-//! The peer of the image server: a service that a test writes, or one behind a proxy. Both count the calls and can
-//! inject faults.
+//! The peer of the image server: a service with replies from a test, or a proxy in front of a real service. Both count
+//! the calls and can inject faults.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,12 +13,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-/// A call.
 #[derive(Clone, Debug)]
 pub(crate) struct ServiceCall {
     pub(crate) target: String,
     pub(crate) headers: BTreeMap<String, String>,
-    /// The status of the response; `None` if the connection ended.
+    /// The status of the response; `None` if the connection ended first.
     pub(crate) status: Option<u16>,
 }
 
@@ -31,13 +30,12 @@ impl ServiceCall {
         self.header("if-none-match").is_some() || self.header("if-modified-since").is_some()
     }
 
-    /// The operation, after the path of the API.
+    /// The part of the target after the path of the API.
     pub(crate) fn operation(&self) -> &str {
         self.target.strip_prefix("/api/assisted-install/v2/infra-envs/").unwrap_or(&self.target)
     }
 }
 
-/// A response.
 #[derive(Clone, Debug)]
 pub(crate) struct ServiceReply {
     pub(crate) status: u16,
@@ -56,10 +54,9 @@ impl ServiceReply {
     }
 }
 
-/// An injected fault.
 #[derive(Clone, Debug)]
 pub(crate) enum InjectedFault {
-    /// The connection closes.
+    /// Closes the connection.
     Down,
     /// Sends this response.
     Answer(ServiceReply),
@@ -86,7 +83,7 @@ pub(crate) struct PeerService {
 }
 
 impl PeerService {
-    /// A service whose replies a test defines.
+    /// Starts a service whose replies a test defines.
     pub(crate) async fn new(answer: impl Fn(&ServiceCall) -> ServiceReply + Send + Sync + 'static) -> Self {
         Self::with_tls(None, answer).await
     }
@@ -98,7 +95,7 @@ impl PeerService {
         Self::start(tls, Arc::new(move |call| Box::pin(std::future::ready(answer(&call))))).await
     }
 
-    /// A proxy for a service.
+    /// Starts a proxy in front of a service.
     pub(crate) async fn proxy_for(base: &str) -> Self {
         let (base, client) = (base.to_owned(), reqwest::Client::new());
         let forward = move |call: ServiceCall| -> ReplyFuture {
@@ -130,17 +127,17 @@ impl PeerService {
         format!("http://{}", self.address)
     }
 
-    /// Takes the calls since the last time.
+    /// Returns the calls since the previous `take_calls`.
     pub(crate) fn take_calls(&self) -> Vec<ServiceCall> {
         std::mem::take(&mut self.state.lock().unwrap().calls)
     }
 
-    /// The calls since the last time.
+    /// Returns the operations of the calls since the previous `take_calls`.
     pub(crate) fn take_operations(&self) -> Vec<String> {
         self.take_calls().iter().map(|call| call.operation().to_owned()).collect()
     }
 
-    /// Makes all calls fail whose target contains this text, or ends with it if it is followed by `$`.
+    /// Injects a fault into all calls whose target contains `what`, or ends with it if `what` ends with `$`.
     pub(crate) fn inject_fault(&self, what: &str, fault: InjectedFault) {
         self.state.lock().unwrap().fault = Some((what.to_owned(), fault));
     }
@@ -194,7 +191,7 @@ async fn accept_connection(
     }
 }
 
-/// One call, one response. Clients may disconnect in the middle of both.
+/// Handles one call with one response. Clients may disconnect in the middle of both.
 async fn serve_call(
     mut socket: impl AsyncRead + AsyncWrite + Unpin,
     answers: &CallHandler,
@@ -230,7 +227,7 @@ async fn serve_call(
         }
         Some(InjectedFault::Cut) | None => answers(call).await,
     };
-    // The list may have been taken meanwhile.
+    // The test may have taken the list meanwhile.
     if let Some(call) = state.lock().unwrap().calls.get_mut(number) {
         call.status = Some(reply.status);
     }

@@ -21,7 +21,7 @@ pub(crate) struct ServerProcess {
 }
 
 impl ServerProcess {
-    /// Starts it with variables, and waits until it listens.
+    /// Starts a server with environment variables, and waits until it listens.
     pub(crate) fn start(scratch: &Scratch, address: &str, variables: &[(&str, &str)]) -> Self {
         let run = scratch.command(["serve", "--listen", address]);
         let run = variables.iter().fold(run, |run, (name, value)| run.env(name, value));
@@ -59,13 +59,13 @@ impl ServerProcess {
         get_image(&self.client, &format!("{}{path}", self.base)).await
     }
 
-    /// The status and the body of its health check.
+    /// The status and the body of the health check.
     pub(crate) async fn health(&self) -> (u16, Value) {
         let response = self.get("/health").await;
         (response.status().as_u16(), response.json().await.unwrap())
     }
 
-    /// Waits until its health is as wanted.
+    /// Waits until the health check fulfils a condition.
     pub(crate) async fn wait_for_health(&self, is_wanted: impl Fn(u16, &Value) -> bool) -> Value {
         for _ in 0..3000 {
             let (status, report) = self.health().await;

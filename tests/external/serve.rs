@@ -1,4 +1,4 @@
-//! `kindling serve` as a replacement of the Go image service, with its variables.
+//! `kindling serve` with the environment variables of the Go image service, as its replacement.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::process::ServerProcess;
 use crate::server::{ID, assert_refused, base_images};
 use crate::support::Scratch;
 
-/// A server of base images: one is sent at once, the other waits.
+/// A server of base images that requires an `Authorization` header, and has no file with `missing` in its name.
 async fn start_mirror(scratch: &Scratch) -> PeerService {
     base_images(scratch.folder());
     let bytes = scratch.read("x86_64.iso");
@@ -104,7 +104,7 @@ async fn serve_replaces_the_image_service() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn health_says_why_an_image_is_unavailable() {
+async fn health_explains_why_an_image_is_unavailable() {
     let (scratch, go) = (Scratch::new(), GoService::start().await);
     let mirror = start_mirror(&scratch).await;
     let list = os_images_list(&mirror, &["good", "missing"]);

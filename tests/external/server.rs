@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-/// The service URL: the same for both servers, because it is part of minimal images.
+/// The service URL. It is part of minimal images, so both servers need the same URL.
 pub(crate) const IMAGES_URL: &str = "http://images.example:8080/prefix";
 pub(crate) const ID: &str = "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11";
 
-/// Base images in a directory, as a catalogue.
+/// Writes base images to a directory, and returns them as a catalogue.
 pub(crate) fn base_images(directory: &Path) -> Value {
     let program = Erofs::RELEASE
         .image([("ostree/deploy/fedora-coreos/deploy/4a2b.0/usr/bin/nmstatectl", &[7_u8; 5000][..])]);
@@ -36,7 +36,7 @@ pub(crate) fn base_images(directory: &Path) -> Value {
         json!({
             "openshift_version": openshift, "cpu_architecture": architecture, "version": version, "type": kind,
             "url": format!("file://{}", directory.join(format!("{architecture}.iso")).display()),
-            // Both servers know the contents, so their images have the same revisions.
+            // With the digests, images of both servers have the same revisions.
             "sha256": digest,
         })
     };
@@ -54,7 +54,8 @@ pub(crate) struct ExternalImageServer {
     _directory: TempDir,
 }
 
-/// Checks each request, also after a call that failed, and treats a change as settled once its second has passed.
+/// Settings with which the server checks each request, also after a failed call, and treats a change as settled after
+/// one second.
 pub(crate) fn strict_settings(url: &str) -> ExternalSettings {
     let url = HttpUrl::parse("url", url).unwrap();
     let (trust, quiet, retry) = Default::default();
@@ -65,12 +66,12 @@ impl ExternalImageServer {
     pub(crate) async fn start(settings: &ExternalSettings) -> Self {
         let directory = TempDir::new().unwrap();
         let catalogue = Catalogue::parse(&base_images(directory.path()).to_string()).unwrap();
-        let known = catalogue.os_images().to_vec();
+        let os_images = catalogue.os_images().to_vec();
         let library =
-            Library::open(LibrarySettings::new(directory.path().join("images")), known.clone()).unwrap();
+            Library::open(LibrarySettings::new(directory.path().join("images")), os_images.clone()).unwrap();
         let inputs = Arc::new(ExternalInputs::new(settings).unwrap());
         let url = HttpUrl::parse("images", IMAGES_URL).unwrap();
-        let server = ImageServer::new(known, library, inputs, url);
+        let server = ImageServer::new(os_images, library, inputs, url);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let app = kindling::http::image_app(&server, &[]);
@@ -86,7 +87,7 @@ impl ExternalImageServer {
         get_response(&self.client, &format!("{}{path}", self.base), headers).await
     }
 
-    /// An image and its tag.
+    /// Returns an image and its entity tag.
     #[track_caller]
     pub(crate) fn image(&self, path: &str) -> impl Future<Output = (Vec<u8>, String)> {
         let (client, url) = (self.client.clone(), format!("{}{path}", self.base));

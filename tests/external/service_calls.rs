@@ -1,4 +1,4 @@
-//! Calls and credentials that an image costs, against a service like the Go one.
+//! The calls and credentials for images, against a service like the Assisted Service.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ async fn each_image_makes_the_same_calls_as_the_go_service() {
         ),
         (format!("/byid/{ID}/4.19/x86_64/disconnected.iso"), vec![config("disconnected-iso"), ID.to_owned()]),
         (format!("/images/{ID}/pxe-initrd?version=4.14"), vec![without_kind.clone(), early_boot]),
-        // The inputs of that image are cached by now.
+        // The inputs of this image are cached by now.
         (format!("/images/{ID}/pxe-initrd?version=4.18"), vec![without_kind]),
         ("/boot-artifacts/kernel?version=4.14".to_owned(), vec![]),
     ] {
@@ -49,7 +49,8 @@ async fn each_image_makes_the_same_calls_as_the_go_service() {
     }
 }
 
-/// The precedence table of the Go service: only the first credential is passed on, in its original field.
+/// The credentials in the order of precedence of the Go service: the server forwards only the first one, in its
+/// original field.
 #[tokio::test(flavor = "multi_thread")]
 async fn caller_credentials_are_forwarded_in_the_same_field() {
     let go = GoService::start().await;
@@ -107,7 +108,7 @@ async fn range_costs_one_call_and_a_burst_costs_none() {
     assert_eq!(go.peer.take_calls().len(), 2);
 }
 
-/// A service without timestamps is asked for everything each time.
+/// Without timestamps of the service, each request makes all calls.
 #[tokio::test(flavor = "multi_thread")]
 async fn service_without_timestamps_is_never_cached() {
     let go = GoService::start().await;
@@ -121,7 +122,7 @@ async fn service_without_timestamps_is_never_cached() {
     assert!(before != after && tag != other);
 }
 
-/// All requests that arrive during a call share one response to a call that began after they arrived.
+/// All requests that arrive during a call share the next call, which begins after they arrived.
 #[tokio::test]
 async fn waiting_requests_share_one_call() {
     let go = GoService::start().await;
@@ -151,7 +152,7 @@ async fn waiting_requests_share_one_call() {
     assert_eq!(go.peer.take_calls().len(), 1, "refusals are not cached");
 }
 
-/// Granted access is for one caller and one image.
+/// Granted access applies to one caller and one image.
 #[tokio::test(flavor = "multi_thread")]
 async fn granted_access_is_not_shared_between_callers() {
     let go = GoService::start().await;
@@ -176,8 +177,8 @@ async fn granted_access_is_not_shared_between_callers() {
     }
 }
 
-/// If each request is checked, a revoked token is refused at once, and cached data is used again once access is
-/// restored.
+/// If each request is checked, a revoked token is refused immediately. When access is restored, the server uses its
+/// cached data again.
 #[tokio::test(flavor = "multi_thread")]
 async fn revoked_token_is_refused() {
     let go = GoService::start().await;
@@ -186,8 +187,8 @@ async fn revoked_token_is_refused() {
     for status in [401, 403, 404] {
         go.peer.inject_fault("", InjectedFault::Answer(ServiceReply::new(status, "")));
         assert_refused(&server.get(&full_iso_path()).await, status, "all of it");
-        let known = [("if-none-match", tag.as_str())];
-        assert_refused(&server.get_with(&full_iso_path(), &known).await, status, "a condition");
+        let condition = [("if-none-match", tag.as_str())];
+        assert_refused(&server.get_with(&full_iso_path(), &condition).await, status, "a condition");
         assert_refused(
             &server.get_with(&full_iso_path(), &[("range", "bytes=0-1")]).await,
             status,
@@ -201,11 +202,11 @@ async fn revoked_token_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn change_of_any_input_gives_a_new_image() {
+async fn change_of_any_input_changes_the_image() {
     let go = GoService::start().await;
     let server = ExternalImageServer::start(&strict_settings(&go.peer.url())).await;
     let minimal = format!("/byid/{ID}/4.14/x86_64/minimal.iso");
-    let mut seen = vec![server.image(&minimal).await];
+    let mut images = vec![server.image(&minimal).await];
     let changes: [fn(&mut crate::go_service::GoRecord); 3] = [
         |record| {
             record.kernel_arguments = Some(json!([{"operation": "append", "value": "loud"}]).to_string())
@@ -216,13 +217,13 @@ async fn change_of_any_input_gives_a_new_image() {
     for change in changes {
         go.change(change);
         let now = server.image(&minimal).await;
-        assert!(seen.iter().all(|(bytes, tag)| *bytes != now.0 && *tag != now.1));
-        let (old_bytes, old_tag) = seen.last().unwrap();
+        assert!(images.iter().all(|(bytes, tag)| *bytes != now.0 && *tag != now.1));
+        let (old_bytes, old_tag) = images.last().unwrap();
         let going_on = [("range", "bytes=100000-"), ("if-range", old_tag.as_str())];
         let whole = server.get_with(&minimal, &going_on).await;
         assert_eq!(whole.status(), 200);
         assert!(whole.bytes().await.unwrap() == now.0 && *old_bytes != now.0);
-        seen.push(now);
+        images.push(now);
     }
     // The settings of the service have no timestamp.
     go.change(|record| {
@@ -230,7 +231,7 @@ async fn change_of_any_input_gives_a_new_image() {
         record.config = json!({"ignition": {"version": "3.3.0"}}).to_string();
     });
     let now = server.image(&minimal).await;
-    assert!(seen.iter().all(|(_, tag)| *tag != now.1));
+    assert!(images.iter().all(|(_, tag)| *tag != now.1));
     // A change that results in the same image keeps the tag.
     go.peer.take_calls();
     go.change(|_| {});
@@ -241,7 +242,7 @@ async fn change_of_any_input_gives_a_new_image() {
 
 /// Two changes within one second have the same timestamp.
 #[tokio::test(flavor = "multi_thread")]
-async fn second_change_within_a_second_is_noticed() {
+async fn second_change_within_a_second_changes_the_image() {
     let go = GoService::start().await;
     go.change(|record| record.updated_at = Utc::now() + chrono::TimeDelta::days(1));
     let server = ExternalImageServer::start(&strict_settings(&go.peer.url())).await;
@@ -251,7 +252,7 @@ async fn second_change_within_a_second_is_noticed() {
     assert!(before.0 != after.0 && before.1 != after.1);
 }
 
-/// Each range of an image whose token is signed again for each call belongs to the same image.
+/// The token has a new signature in each call, but all ranges of a download belong to the same image.
 #[tokio::test(flavor = "multi_thread")]
 async fn freshly_signed_token_keeps_the_image() {
     let go = GoService::start().await;

@@ -1,11 +1,11 @@
-//! Programs that users download images with.
+//! Programs with which users download images.
 
 use std::fs;
 
 use crate::server::{ETAG, MODES, MODIFIED, shared_server};
 use crate::support::{ProgramRun, Scratch, report_missing, require_tool};
 
-/// The output of curl, which must succeed.
+/// Runs curl, which must succeed, and returns its output.
 fn curl_output(scratch: &Scratch, arguments: &str, path: &str) -> Vec<u8> {
     let url = shared_server().server.url(path);
     let arguments = arguments.split_whitespace().chain([url.as_str()]);
@@ -88,7 +88,7 @@ fn aria2_downloads_in_sixteen_parts() {
     }
 }
 
-/// A Python that has the `requests` library.
+/// Returns a Python with the `requests` library.
 fn python_with_requests() -> Option<&'static str> {
     let has_it = |python: &&str| {
         let output = std::process::Command::new(python).args(["-c", "import requests"]).output();

@@ -109,7 +109,7 @@ fn if_range_returns_a_range_only_for_the_same_representation() {
         assert_eq!(answer.header("etag"), Some(ETAG));
         assert_eq!(answer.header("content-range").is_some(), is_same);
     }
-    // A range that another image lacks is not an error: the client gets the other image.
+    // A range that the other image lacks is not an error: the client gets the whole other image.
     let answer =
         connection.request_and_read("GET /mapped/small", "Range: bytes=9999-\nIf-Range: \"image-0\"");
     assert_eq!((answer.status(), answer.body.as_slice()), (200, &bytes[..]));
@@ -152,11 +152,11 @@ fn last_modified_is_never_in_the_future() {
     // A date within the current second does not identify the bytes. Repeat if the second ends meanwhile.
     let in_one_second = || {
         put_new();
-        let begun = Utc::now().timestamp();
+        let second = Utc::now().timestamp();
         let answer = connection.request_and_read("GET /mapped/new", "");
         let headers = format!("Range: bytes=1-\nIf-Range: {}", answer.header("last-modified").unwrap());
         let answer = connection.request_and_read("GET /mapped/new", &headers);
-        (Utc::now().timestamp() == begun).then(|| answer.status())
+        (Utc::now().timestamp() == second).then(|| answer.status())
     };
     assert_eq!(std::iter::repeat_with(in_one_second).take(100).flatten().next(), Some(200));
     let headers = format!("Range: bytes=1-\nIf-Range: {ETAG}");

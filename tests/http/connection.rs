@@ -1,19 +1,17 @@
-//! A client connection whose every byte the test controls.
+//! A client connection, in which the test controls every byte.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// No step takes a tenth of it.
+/// More than ten times the duration of any step.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A connection.
 #[derive(Debug)]
 pub(crate) struct RawConnection {
     stream: BufReader<TcpStream>,
 }
 
-/// A received response.
 #[derive(Debug)]
 pub(crate) struct ReceivedAnswer {
     /// The status line and all headers.
@@ -33,7 +31,7 @@ impl RawConnection {
         Self { stream: BufReader::new(stream) }
     }
 
-    /// The kernel's information about the connection.
+    /// The socket, for its state in the kernel.
     pub(crate) fn stream(&self) -> &TcpStream {
         self.stream.get_ref()
     }
@@ -69,7 +67,7 @@ impl RawConnection {
         String::from_utf8(head).unwrap()
     }
 
-    /// Reads a response with the declared body length, or a length that the test knows better.
+    /// Reads a response whose body is `len` bytes long, or as long as the head declares.
     pub(crate) fn read_answer(&mut self, len: Option<usize>) -> ReceivedAnswer {
         let mut answer = ReceivedAnswer { head: self.read_head(), body: Vec::new() };
         let has_none = answer.status() == 304 || answer.status() < 200;
@@ -85,7 +83,7 @@ impl RawConnection {
         bytes
     }
 
-    /// Reads up to `len` available bytes; `None` if the connection was reset.
+    /// Reads up to `most` available bytes; `None` if the connection was reset.
     pub(crate) fn read_available(&mut self, most: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; most];
         match self.stream.read(&mut bytes) {
@@ -97,7 +95,7 @@ impl RawConnection {
         Some(bytes)
     }
 
-    /// Reads everything up to the end of the connection, and whether it was closed in order.
+    /// Reads all bytes until the connection ends. The second value is `false` if the connection was reset.
     pub(crate) fn read_to_end(&mut self) -> (Vec<u8>, bool) {
         let mut bytes = Vec::new();
         match self.stream.read_to_end(&mut bytes) {
@@ -112,7 +110,7 @@ impl RawConnection {
         self.stream.get_ref().shutdown(Shutdown::Write).unwrap();
     }
 
-    /// Whether the server closed the connection after it read everything that was sent.
+    /// Returns `true` if the server has closed the connection after it read all sent bytes.
     pub(crate) fn is_closed(&mut self) -> bool {
         self.stream.get_ref().set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         match self.stream.fill_buf() {
@@ -127,7 +125,7 @@ impl ReceivedAnswer {
         self.head.split(' ').nth(1).unwrap().parse().unwrap()
     }
 
-    /// The value of a header, which must not be repeated.
+    /// Returns the value of a header, which must not be repeated.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let is_it = |(key, _): &(&str, &str)| key.eq_ignore_ascii_case(name);
         let mut values = self.head.lines().filter_map(|line| line.split_once(": ")).filter(is_it);
@@ -144,7 +142,7 @@ impl ReceivedAnswer {
             .unwrap()
     }
 
-    /// Headers except the date, which differs between responses.
+    /// All headers except the date, which differs between responses.
     pub(crate) fn headers_without_date(&self) -> Vec<&str> {
         let mut headers: Vec<&str> = self
             .head
@@ -156,8 +154,8 @@ impl ReceivedAnswer {
         headers
     }
 
-    /// Headers of a refusal without those of its text, which are checked here; a refusal must have no headers of the
-    /// image.
+    /// Returns the headers of a refusal, except the headers of its text, which this function checks. A refusal must
+    /// have no headers of the image.
     pub(crate) fn refusal_headers(&self) -> Vec<&str> {
         let words =
             [format!("content-length: {}", self.declared_len()), "content-type: application/json".to_owned()];

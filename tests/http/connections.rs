@@ -1,4 +1,4 @@
-//! Well-behaved and badly behaved connections.
+//! Valid, invalid and interrupted connections.
 
 use std::io::Write;
 use std::thread;
@@ -32,7 +32,7 @@ fn http_1_0_clients_get_http_1_0_responses() {
 }
 
 #[test]
-fn pipelined_requests_are_answered() {
+fn pipelined_requests_get_responses() {
     let bytes = &shared_server().bytes["layered"];
     let mut connection = shared_server().server.connect();
     let mut requests = String::new();
@@ -96,11 +96,11 @@ fn absolute_request_targets_are_accepted() {
 }
 
 #[test]
-fn expect_100_continue_is_answered() {
+fn expect_100_continue_gets_a_response() {
     let mut connection = shared_server().server.connect();
     let headers = "Expect: 100-continue\nContent-Length: 4";
     connection.write_request("GET /mapped/small", headers);
-    // The server ignores the body of a GET, so it answers without asking for it.
+    // The server ignores the body of a GET request, so it sends the response without `100 Continue`.
     assert_eq!(connection.read_answer(None).body, shared_server().bytes["small"]);
     let mut connection = shared_server().server.connect();
     assert_eq!(connection.request_and_read("GET /mapped/small", "Expect: 100-continue").body.len(), 1000);
@@ -170,7 +170,7 @@ fn disconnecting_client_does_not_disturb_others() {
     }
 }
 
-/// Sends a request for `/echo` with these headers and this body, and another request after it.
+/// Sends a request for `/echo` with these headers and this body, and then another request.
 fn request_echo(version: &str, headers: &str, body: &str) -> RawConnection {
     let mut connection = shared_server().server.connect();
     let next = "GET /mapped/small HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
@@ -187,7 +187,7 @@ fn half_closed_client_gets_the_response_to_its_body() {
         ("Content-Length: 70000\r\n", &long, &long),
         ("Transfer-Encoding: chunked\r\n", &long_in_chunks, &long),
     ] {
-        // The last bytes and the end come while the reader of the body waits.
+        // The last bytes and the end arrive while the reader of the body waits.
         for first in [0, 1, 35_000, sent.len() - 1] {
             let mut connection = shared_server().server.connect();
             connection.write(format!("{HEAD}{header}\r\n{}", &sent[..first]));
@@ -200,7 +200,7 @@ fn half_closed_client_gets_the_response_to_its_body() {
             assert_eq!(connection.read_to_end(), (Vec::new(), true), "{header} {first}");
         }
     }
-    // The rest of this body never comes.
+    // The client never sends the rest of this body.
     let mut connection = shared_server().server.connect();
     connection.write(format!("{HEAD}Content-Length: 10\r\n\r\n12345"));
     connection.close_sending_side();
@@ -220,9 +220,9 @@ fn rejects_unknown_transfer_codings_with_501() {
         let mut connection = request_echo("HTTP/1.1", headers, CHUNKED);
         let answer = connection.read_answer(None);
         assert_eq!((answer.status(), answer.header("connection")), (501, Some("close")), "{headers}");
-        assert_eq!(connection.read_to_end().0, b"", "{headers}: the request after it was answered");
+        assert_eq!(connection.read_to_end().0, b"", "{headers}: the next request got a response");
     }
-    // A client that is still sending sees the response.
+    // A client that is still sending receives the response.
     let chunk = format!("100000\r\n{}\r\n", "a".repeat(1 << 20));
     let body = format!("{}0\r\n\r\n", chunk.repeat(8));
     let mut connection = request_echo("HTTP/1.1", "Transfer-Encoding: gzip, chunked\r\n", &body);
@@ -247,9 +247,10 @@ fn rejects_bodies_of_ambiguous_length() {
     ] {
         let mut connection = request_echo(version, headers, CHUNKED);
         assert_eq!(connection.read_answer(None).status(), 400, "{version} {headers}");
-        assert_eq!(connection.read_to_end().0, b"", "{version} {headers}: the request after it was answered");
+        assert_eq!(connection.read_to_end().0, b"", "{version} {headers}: the next request got a response");
     }
-    // Transfer-Encoding wins, and the connection closes, because the length may have misled the client (RFC 9112, 6.3).
+    // Transfer-Encoding overrides Content-Length, and the connection closes, because the length may have misled the
+    // client (RFC 9112, 6.3).
     for headers in [
         "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
         "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
@@ -257,7 +258,7 @@ fn rejects_bodies_of_ambiguous_length() {
         let mut connection = request_echo("HTTP/1.1", headers, CHUNKED);
         let answer = connection.read_answer(None);
         assert_eq!((answer.status(), &answer.body[..]), (200, &b"hello"[..]), "{headers}");
-        assert_eq!(connection.read_to_end().0, b"", "{headers}: the request after it was answered");
+        assert_eq!(connection.read_to_end().0, b"", "{headers}: the next request got a response");
     }
     let mut connection = request_echo("HTTP/1.1", "Transfer-Encoding: Chunked\r\n", CHUNKED);
     assert_eq!(connection.read_answer(None).body, b"hello");

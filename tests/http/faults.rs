@@ -1,4 +1,4 @@
-//! Base images that change during a download, that are not cached, or that are slow.
+//! Base images that change during a download, are not cached, or are slow.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -41,22 +41,22 @@ impl Write for CapturedLog {
     }
 }
 
-/// Waits for a line of the log that has all these parts. The client may see the end of a connection before the server
-/// writes why.
+/// Waits for a line of the log that contains all these parts. The client may see the end of a connection before the
+/// server logs the reason.
 #[track_caller]
 pub(crate) fn wait_for_log_line(parts: &[&str]) {
-    let begun = Instant::now();
+    let start = Instant::now();
     let has_line = || {
         let log = String::from_utf8(LOG.lock().unwrap().clone()).unwrap();
         log.lines().any(|line| parts.iter().all(|part| line.contains(part)))
     };
     while !has_line() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "not in the log: {parts:?}");
+        assert!(start.elapsed() < Duration::from_secs(30), "not in the log: {parts:?}");
         thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// A download of a long file that has just started. Writers need not wait, because no page is lent (no lease).
+/// A download of a long file that has just started. Without leases, no page is lent, so writers need not wait.
 struct StartedDownload {
     server: ContentServer,
     connection: RawConnection,
@@ -80,7 +80,7 @@ fn begin_download(mode: &str) -> StartedDownload {
 }
 
 impl StartedDownload {
-    /// Reads to the end, which must be early, and checks that all received bytes are right.
+    /// Reads until the connection ends, which must be before the end of the file, and checks the received bytes.
     fn assert_breaks(mut self, what: &str) {
         let (rest, _) = self.connection.read_to_end();
         let end = (1 << 20) + rest.len();
@@ -106,9 +106,9 @@ impl StartedDownload {
 fn truncated_base_breaks_only_its_downloads() {
     for mode in MODES {
         for len in [0, 4096, 30 << 20, (30 << 20) + 100] {
-            let begun = begin_download(mode);
-            OpenOptions::new().write(true).open(&begun.path).unwrap().set_len(len).unwrap();
-            begun.assert_breaks(&format!("{mode}, {len} bytes"));
+            let download = begin_download(mode);
+            OpenOptions::new().write(true).open(&download.path).unwrap().set_len(len).unwrap();
+            download.assert_breaks(&format!("{mode}, {len} bytes"));
         }
     }
 }
@@ -116,40 +116,40 @@ fn truncated_base_breaks_only_its_downloads() {
 #[test]
 fn overwritten_base_breaks_its_downloads() {
     for mode in MODES {
-        let begun = begin_download(mode);
-        let mut file = OpenOptions::new().write(true).open(&begun.path).unwrap();
+        let download = begin_download(mode);
+        let mut file = OpenOptions::new().write(true).open(&download.path).unwrap();
         io::Seek::seek(&mut file, io::SeekFrom::Start(40 << 20)).unwrap();
         file.write_all(&[0; 4096]).unwrap();
-        begun.assert_breaks(mode);
+        download.assert_breaks(mode);
     }
 }
 
 #[test]
 fn replaced_base_is_sent_to_its_end() {
     for mode in MODES {
-        let mut begun = begin_download(mode);
-        let other = begun.path.with_extension("new");
+        let mut download = begin_download(mode);
+        let other = download.path.with_extension("new");
         fs::write(&other, b"another base").unwrap();
-        fs::rename(&other, &begun.path).unwrap();
-        assert!(begun.connection.read_exactly(LEN - (1 << 20)) == begun.bytes[1 << 20..], "{mode}");
+        fs::rename(&other, &download.path).unwrap();
+        assert!(download.connection.read_exactly(LEN - (1 << 20)) == download.bytes[1 << 20..], "{mode}");
     }
 }
 
 #[test]
 fn truncated_base_is_refused_with_500() {
-    let begun = begin_download("read");
-    OpenOptions::new().write(true).open(&begun.path).unwrap().set_len(5).unwrap();
-    let mut connection = begun.server.connect();
+    let download = begin_download("read");
+    OpenOptions::new().write(true).open(&download.path).unwrap().set_len(5).unwrap();
+    let mut connection = download.server.connect();
     for (line, headers) in
         [("GET /mapped/image", ""), ("GET /read/image", "Range: bytes=0-1"), ("HEAD /mapped/image", "")]
     {
         let answer = connection.request_and_read(line, headers);
         assert_eq!((answer.status(), answer.refusal_headers()), (500, Vec::new()), "{line}");
     }
-    begun.assert_breaks("too short");
+    download.assert_breaks("too short");
 }
 
-/// Storage whose every read waits for a permit.
+/// Storage that waits for a permit before each read.
 #[derive(Debug, Clone)]
 struct GatedStorage {
     is_open: Arc<(Mutex<bool>, Condvar)>,
@@ -211,7 +211,7 @@ fn uncached_bases_are_sent() {
     let bytes = bytes_without_repetition(9_000_001);
     let path = scratch.write("base", &bytes);
     let drop_pages = || {
-        // With synchronised output, `dd` tells the kernel to drop its cache of a file.
+        // With synchronised output, `dd` requests that the kernel drops its cache of a file.
         let run = |arguments: &[&str]| Command::new("dd").args(arguments).output().unwrap().status.success();
         let file = path.display();
         assert!(run(&[&format!("of={file}"), "if=/dev/null", "conv=notrunc,fdatasync"]));

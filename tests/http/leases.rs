@@ -1,4 +1,4 @@
-//! Writers to a base image whose pages are being sent.
+//! Processes that write to a base image whose pages are being sent.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -44,7 +44,7 @@ impl LeaseServer {
     }
 }
 
-/// Opens a file for writing; `None` if that would wait for a lease.
+/// Opens a file for writing; `None` if the open would wait for a lease.
 fn open_for_writing_without_waiting(path: &Path) -> Option<File> {
     let flags = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap();
     match OpenOptions::new().write(true).custom_flags(flags).open(path) {
@@ -57,15 +57,15 @@ fn open_for_writing_without_waiting(path: &Path) -> Option<File> {
 #[test]
 fn writer_waits_until_leased_downloads_are_cut() {
     let lender = LeaseServer::new();
-    let mut begun = lender.begin_download("");
+    let mut download = lender.begin_download("");
     assert!(open_for_writing_without_waiting(&lender.path).is_none(), "the image is not leased");
     let path = lender.path.clone();
     let writer = std::thread::spawn(move || {
         OpenOptions::new().write(true).open(path).unwrap().write_all(&vec![0; LEN]).unwrap();
     });
-    // The download is cut, and the bytes before that are right.
+    // The download is cut. The bytes before the cut are right.
     let mut at = 1 << 20;
-    while let Some(bytes) = begun.read_available(256 << 10) {
+    while let Some(bytes) = download.read_available(256 << 10) {
         assert!(bytes == lender.bytes[at..at + bytes.len()], "{at}");
         at += bytes.len();
         std::thread::sleep(Duration::from_millis(2));
@@ -83,7 +83,7 @@ fn finished_reader_is_not_cut_by_a_writer() {
     let mut connection = lender.begin_download("");
     assert!(connection.read_exactly(LEN - (1 << 20)) == lender.bytes[1 << 20..]);
     drop(OpenOptions::new().write(true).open(&lender.path).unwrap());
-    // From now on bytes are copied, which delays no writer.
+    // From now on the server copies bytes, which delays no writer.
     let mut again = lender.begin_download("");
     assert!(open_for_writing_without_waiting(&lender.path).is_some());
     assert!(again.read_exactly(LEN - (1 << 20)) == lender.bytes[1 << 20..]);
@@ -115,7 +115,7 @@ fn closing_connection_waits_for_the_last_pages() {
         }
         assert_eq!(connection.read_to_end(), (Vec::new(), true));
     }
-    // Nothing is leased, so a writer need not wait.
+    // The server has released the lease, so a writer need not wait.
     drop(OpenOptions::new().write(true).open(&lender.path).unwrap());
     assert!(open_for_writing_without_waiting(&lender.path).is_some());
 }
@@ -133,7 +133,7 @@ fn pages_of_several_files_take_turns_on_a_connection() {
     }
 }
 
-/// The lease ends with the image: opening the replacing file for writing waits for no download.
+/// The lease ends with the image. No download delays a process that opens the replacing file for writing.
 #[test]
 fn image_no_longer_served_loses_its_lease() {
     let lender = LeaseServer::new();

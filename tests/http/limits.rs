@@ -1,4 +1,4 @@
-//! Clients that request too much, or send and read too little.
+//! Clients that request too much, or that send and read too slowly.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -17,7 +17,7 @@ use crate::support::Scratch;
 
 /// Longer than all buffers between server and client.
 const LEN: usize = 24 << 20;
-/// No step takes a tenth of it.
+/// More than ten times the duration of any step.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn server_with_limits(limits: ServerLimits) -> (ContentServer, Scratch, Vec<u8>) {
@@ -31,17 +31,17 @@ fn server_with_limits(limits: ServerLimits) -> (ContentServer, Scratch, Vec<u8>)
     (server, scratch, bytes)
 }
 
-/// Waits for something that the server does in the background.
+/// Waits for an effect of the server's background tasks.
 #[track_caller]
 fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
-    let begun = Instant::now();
+    let start = Instant::now();
     while !is_there() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
+        assert!(start.elapsed() < PATIENCE, "{what}");
         thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// A connection from a given local address.
+/// Connects from the given local address.
 fn connect_from(address: &str, server: &ContentServer) -> RawConnection {
     let from: SocketAddr = format!("{address}:0").parse().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -66,7 +66,7 @@ fn stalled_reader_is_timed_out() {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(format!("GET /{mode}/image HTTP/1.1\r\nHost: test\r\n\r\n").as_bytes()).unwrap();
         wait_for_log_line(&["WARN", "connection closed, client too slow", &address]);
-        // The bytes up to then were sent, and no more.
+        // The client gets the bytes before the time limit, and no more.
         let mut came = Vec::new();
         let _ = stream.read_to_end(&mut came);
         let head = came.windows(4).position(|window| window == b"\r\n\r\n").map_or(came.len(), |end| end + 4);
@@ -75,7 +75,7 @@ fn stalled_reader_is_timed_out() {
     assert_eq!(server.connect().request_and_read("GET /mapped/small", "").declared_len(), 1000);
 }
 
-/// The kernel reports free space only when half of its buffer is empty, long after a slow client has read something.
+/// The kernel reports free space only when half of its buffer is empty, long after a slow client has read bytes.
 #[test]
 fn slow_reader_is_not_timed_out() {
     let (server, _scratch, bytes) =
@@ -84,9 +84,10 @@ fn slow_reader_is_not_timed_out() {
     connection.write_request("GET /mapped/image", "");
     connection.read_head();
     let mut came = Vec::new();
-    let begun = Instant::now();
-    // Three times the stall time. In each of these, the client reads less than the kernel needs to report free space.
-    while begun.elapsed() < Duration::from_secs(7) {
+    let start = Instant::now();
+    // Three times the stall time. In each of these periods, the client reads fewer bytes than the kernel needs to
+    // report free space.
+    while start.elapsed() < Duration::from_secs(7) {
         came.extend(connection.read_exactly(4000));
         thread::sleep(Duration::from_millis(100));
     }
@@ -95,10 +96,10 @@ fn slow_reader_is_not_timed_out() {
     assert_eq!(connection.request_and_read("GET /mapped/small", "").declared_len(), 1000);
 }
 
-/// Length of the range in [`begin_range_with_small_buffer`]: as much as the server's kernel buffers hold.
+/// Length of the range in [`begin_range_with_small_buffer`]: as many bytes as the server's kernel buffers hold.
 const RANGE_LEN: usize = 256 << 10;
 
-/// A client with a small receive buffer that reads the start of a response; returns it with the bytes.
+/// Connects with a small receive buffer, and reads the start of a response. Returns the connection and the bytes.
 fn begin_range_with_small_buffer(server: &ContentServer, path: &str, headers: &str) -> (TcpStream, Vec<u8>) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.set_recv_buffer_size(8192).unwrap();
@@ -107,13 +108,13 @@ fn begin_range_with_small_buffer(server: &ContentServer, path: &str, headers: &s
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let range = format!("Range: bytes=0-{}", RANGE_LEN - 1);
     write!(stream, "GET {path} HTTP/1.1\r\nHost: test\r\n{range}\r\n{headers}\r\n").unwrap();
-    let mut begun = vec![0; 500];
-    stream.read_exact(&mut begun).unwrap();
-    (stream, begun)
+    let mut first_bytes = vec![0; 500];
+    stream.read_exact(&mut first_bytes).unwrap();
+    (stream, first_bytes)
 }
 
 #[test]
-fn stalled_reader_of_a_finished_response_is_cut() {
+fn stalled_reader_of_buffered_bytes_is_timed_out() {
     let (server, ..) = server_with_limits(ServerLimits {
         stall_time: Duration::from_millis(300),
         ..ServerLimits::default()
@@ -129,7 +130,7 @@ fn stalled_reader_of_a_finished_response_is_cut() {
         if is_half_closed {
             stream.shutdown(Shutdown::Write).unwrap();
         }
-        // A socket has no peer any more once it was reset.
+        // After a reset, a socket has no peer.
         let what = format!("{path} {headers}{is_half_closed}");
         wait_for(&what, || stream.peer_addr().is_err());
         wait_for_log_line(&["WARN", "connection closed, client too slow", &address]);
@@ -137,7 +138,7 @@ fn stalled_reader_of_a_finished_response_is_cut() {
 }
 
 #[test]
-fn slow_reader_of_a_finished_response_gets_all_bytes() {
+fn slow_reader_of_buffered_bytes_gets_all_bytes() {
     let (server, _scratch, bytes) =
         server_with_limits(ServerLimits { stall_time: Duration::from_secs(2), ..ServerLimits::default() });
     let read_slowly = |headers: &str, is_half_closed: bool| {
@@ -146,7 +147,7 @@ fn slow_reader_of_a_finished_response_gets_all_bytes() {
             stream.shutdown(Shutdown::Write).unwrap();
         }
         let head = came.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
-        // This takes longer than the stall time.
+        // Reading takes longer than the stall time.
         while came.len() < head + RANGE_LEN {
             let mut part = vec![0; (head + RANGE_LEN - came.len()).min(8000)];
             stream.read_exact(&mut part).unwrap();
@@ -169,7 +170,7 @@ fn idle_client_is_timed_out() {
     let mut connection = server.connect();
     assert!(connection.request_and_read("GET /mapped/small", "").body == bytes[..1000]);
     assert_eq!(connection.read_to_end(), (Vec::new(), true), "the connection was not closed in order");
-    // A client with unread bytes is not idle, even if the kernel has accepted all of them.
+    // A client with unread bytes is not idle, even if the kernel has accepted all bytes.
     for len in [1 << 20, 12 << 20] {
         connection = server.connect();
         connection.write_request("GET /mapped/image", &format!("Range: bytes=0-{}", len - 1));
@@ -184,7 +185,7 @@ fn idle_client_is_timed_out() {
 fn slow_request_head_is_timed_out() {
     let (server, ..) =
         server_with_limits(ServerLimits { head_time: Duration::from_secs(1), ..ServerLimits::default() });
-    // Nothing, a part of a request, and a part after a response.
+    // Nothing, a part of a request, and a part of a request after a response.
     let mut connections = [server.connect(), server.connect(), server.connect()];
     connections[1].write("GET /mapped/sm");
     assert_eq!(connections[2].request_and_read("GET /mapped/small", "").declared_len(), 1000);
@@ -220,7 +221,7 @@ fn connections_per_client_are_limited() {
     for connection in &mut open {
         assert_eq!(connection.request_and_read(get, "").status(), 200);
     }
-    // A released slot can be used.
+    // A released slot is available again.
     open.remove(0);
     wait_for("the place is free", || {
         connect_from("127.0.0.1", &server).request_and_read(get, "").status() == 200
@@ -245,7 +246,7 @@ fn connections_above_the_limit_wait() {
 }
 
 #[test]
-fn broken_connections_free_their_slots() {
+fn broken_connections_release_their_slots() {
     let limits = ServerLimits { connections: 8, connections_of_client: 8, ..ServerLimits::default() };
     let (server, _scratch, bytes) = server_with_limits(limits);
     for round in 0..100 {
@@ -277,7 +278,8 @@ fn slow_request_body_is_timed_out() {
         head_time: 2 * PATIENCE,
         ..ServerLimits::default()
     });
-    // The body's reader and the connection's watchdog are on two threads: of many connections, all must be detected.
+    // The reader of the body and the watchdog of the connection run on two threads. With many connections, every
+    // stalled connection must be detected.
     let mut silent: Vec<RawConnection> = (0..500).map(|_| server.connect()).collect();
     for connection in &mut silent {
         connection.write("POST /echo HTTP/1.1\r\nHost: test\r\nContent-Length: 10\r\n\r\n12345");

@@ -1,4 +1,4 @@
-//! How full the packets of long responses are: a partial packet waits for more bytes.
+//! The packets of long responses must be full: a partial packet waits for more bytes.
 
 use std::net::TcpStream;
 use std::process::Command;
@@ -12,14 +12,14 @@ use crate::tls::{TlsServer, request_range};
 /// Several times longer than all buffers between server and client.
 const LEN: usize = 48 << 20;
 
-/// Ratio of sent to necessary packets, if the kernel reports it.
+/// Ratio of sent to necessary packets; `None` if the kernel does not report it.
 fn sent_per_necessary_packet(stream: &TcpStream) -> Option<f64> {
     let filter = format!("= :{}", stream.local_addr().unwrap().port());
-    let told = Command::new(require_tool("ss")?).args(["-tniH", "sport", &filter]).output().unwrap();
-    let told = String::from_utf8(told.stdout).unwrap();
+    let output = Command::new(require_tool("ss")?).args(["-tniH", "sport", &filter]).output().unwrap();
+    let output = String::from_utf8(output.stdout).unwrap();
     let number = |key: &str| -> f64 {
-        let word = told.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix(':'));
-        word.unwrap_or_else(|| panic!("no {key}: {told}")).parse().unwrap()
+        let word = output.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix(':'));
+        word.unwrap_or_else(|| panic!("no {key}: {output}")).parse().unwrap()
     };
     Some(number("data_segs_in") / (number("bytes_received") / number("advmss")))
 }
@@ -46,8 +46,8 @@ fn packets_of_pages_and_of_copies_are_full() {
 
 /// Each TLS record is written separately.
 ///
-/// On a busy machine, the kernel may drop what a client has not read yet, and then sends it again in many small packets,
-/// whatever the server writes. So one of three connections must have full packets.
+/// On a busy machine, the kernel may drop bytes that a client has not read yet. Then it sends them again in many small
+/// packets, whatever the server writes. So only one of three connections must have full packets.
 #[test]
 fn packets_of_records_are_full() {
     let scratch = Scratch::new();

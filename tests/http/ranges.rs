@@ -1,4 +1,4 @@
-//! Ranges: one, several, too many, unsatisfiable.
+//! Range requests: one range, several, too many, unsatisfiable.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -6,7 +6,7 @@ use proptest::test_runner::{Config, TestRunner};
 use crate::connection::ReceivedAnswer;
 use crate::server::{MEDIA_TYPE, MODES, shared_server};
 
-/// The parts of a multipart response: the declared range of each, and its bytes.
+/// Returns the parts of a multipart response: the declared range of each, and its bytes.
 fn multipart_parts(answer: &ReceivedAnswer) -> Vec<(String, Vec<u8>)> {
     let media_type = answer.header("content-type").unwrap();
     let boundary = media_type.strip_prefix("multipart/byteranges; boundary=").unwrap();
@@ -133,7 +133,7 @@ fn ranges_around_64_kib_are_sent_without_delay() {
         for name in ["plain", "layered"] {
             let bytes = &shared_server().bytes[name];
             let mut connection = shared_server().server.connect();
-            let begun = std::time::Instant::now();
+            let start = std::time::Instant::now();
             for len in [1, 65_024, 65_535, 65_536, 65_537, 131_072, 1 << 20] {
                 for first in [0, 1, 65_535, 700_000, 1_000_000] {
                     let headers = format!("Range: bytes={first}-{}", first + len - 1);
@@ -141,8 +141,8 @@ fn ranges_around_64_kib_are_sent_without_delay() {
                     assert!(answer.body == bytes[first..first + len], "{mode}/{name} {headers}");
                 }
             }
-            // 35 responses: one delayed acknowledgement (40 ms) for each would be 1.4 s.
-            assert!(begun.elapsed().as_millis() < 1000, "{mode}/{name}: {:?}", begun.elapsed());
+            // 35 responses: if one delayed acknowledgement (40 ms) slowed each of them, they would take 1.4 s.
+            assert!(start.elapsed().as_millis() < 1000, "{mode}/{name}: {:?}", start.elapsed());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Responses to requests for known and unknown paths, of all parts of a service, compared with `goldens/routes.txt`.
+//! Responses to requests for existing and unknown paths, of all parts of a service, compared with `goldens/routes.txt`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -29,10 +29,11 @@ const IMAGES: &str = r#"[{"openshift_version": "4.18", "cpu_architecture": "x86_
 const ID: &str = "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11";
 const API: &str = Settings::API;
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Headers whose values are longer than the golden file should be, or change with each file.
+/// Headers whose values are too long for the golden file, or that change with each version of a file.
 const LONG_HEADERS: [&str; 3] = ["content-security-policy", "etag", "last-modified"];
 
-/// The requests to a service with all parts: request line and headers, one per line. `{long}` is a path of 1500 bytes.
+/// The requests to a service with all parts: request line and headers, one per line. `{long}` stands for a path of 1500
+/// bytes.
 const TO_ALL_PARTS: &[&str] = &[
     "GET /images/{id}?version=4.18&arch=x86_64&type=full-iso",
     "HEAD /images/{id}?version=4.18&arch=x86_64&type=full-iso",
@@ -152,7 +153,7 @@ struct RoutedService {
 }
 
 impl RoutedService {
-    /// Starts the app that `app` makes of an inventory and the server of its images.
+    /// Starts the app that `app` builds from an inventory and its image server.
     fn start<A: Into<App>>(
         policy: Policy,
         change: impl FnOnce(&mut Settings),
@@ -186,7 +187,7 @@ impl RoutedService {
         Self::start(policy, change, |inventory, images| kindling::http::app(inventory, Some(images)))
     }
 
-    /// Sends a request on its own connection. Returns the head of the response, and its body.
+    /// Sends a request on its own connection. Returns the head and the body of the response.
     fn send(&self, request: &str) -> (String, Vec<u8>) {
         let request = request.replace("{api}", API).replace("{id}", ID).replace("{long}", &"a".repeat(1500));
         let (line, headers) = request.split_once('|').unwrap_or((&request, ""));
@@ -202,7 +203,7 @@ impl RoutedService {
         (String::from_utf8(response).unwrap(), body)
     }
 
-    /// Returns the responses to requests in the format of the golden file.
+    /// Describes the responses to requests in the format of the golden file.
     fn describe_responses(&self, name: &str, requests: &[&str]) -> String {
         let mut text = format!("# {name}\n\n");
         for request in requests {
@@ -219,8 +220,8 @@ impl Drop for RoutedService {
     }
 }
 
-/// Returns the status, the headers in alphabetical order, and the body if it is an error. Bodies of other responses
-/// change with each version.
+/// Returns the status, the headers in alphabetical order, and the body of an error. Bodies of other responses change
+/// with each version.
 fn response_text(head: &str, body: &[u8]) -> String {
     let (status, headers) = head.trim_end().split_once("\r\n").unwrap();
     let is_error = status.split(' ').nth(1).unwrap() >= "400";
@@ -272,13 +273,13 @@ fn responses_match_the_golden_file() {
     }
     let recorded = fs::read_to_string(&path).unwrap_or_default();
     for (line, recorded) in text.lines().zip(recorded.lines()) {
-        assert_eq!(line, recorded, "if that is intended, set UPDATE_GOLDEN=1\n{text}");
+        assert_eq!(line, recorded, "if the change is intended, set UPDATE_GOLDEN=1\n{text}");
     }
-    assert_eq!(text.len(), recorded.len(), "if that is intended, set UPDATE_GOLDEN=1\n{text}");
+    assert_eq!(text.len(), recorded.len(), "if the change is intended, set UPDATE_GOLDEN=1\n{text}");
 }
 
 #[test]
-fn refusal_of_a_method_lists_the_allowed_ones_on_every_path() {
+fn refused_method_gets_the_allowed_methods_on_every_path() {
     let service = RoutedService::start_with_all_parts(Policy::Open, |_| {});
     let document = serde_json::to_value(kindling::http::openapi()).unwrap();
     let base = document["servers"][0]["url"].as_str().unwrap();

@@ -1,4 +1,4 @@
-//! A server of some contents, and the contents.
+//! A server of test files, and the files.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 use crate::connection::RawConnection;
 use crate::support::{Scratch, fixture};
 
-/// Last-Modified of all contents, unless a test sets another one.
+/// `Last-Modified` of all files, unless a test sets another one.
 pub(crate) const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 pub(crate) const ETAG: &str = "\"image-1\"";
 pub(crate) const MEDIA_TYPE: &str = "application/octet-stream";
@@ -30,8 +30,8 @@ pub(crate) const MODES: [&str; 2] = ["mapped", "read"];
 
 type SharedRepresentations = Arc<RwLock<HashMap<String, ServedFile>>>;
 
-/// A server on its own port. `/mapped/{name}` and `/read/{name}` are a content in either mode, `/fit/{name}` in the
-/// mode that fits the connection.
+/// A server on its own port. `/mapped/{name}` and `/read/{name}` serve a file in one of the two modes, and
+/// `/fit/{name}` in the mode that fits the connection.
 pub(crate) struct ContentServer {
     pub(crate) address: SocketAddr,
     pub(crate) contents: SharedRepresentations,
@@ -47,7 +47,7 @@ impl ContentServer {
         )
     }
 
-    /// A server that copies everything.
+    /// Starts a server that copies all bytes.
     pub(crate) fn start_without_zero_copy(workers: usize) -> Self {
         Self::start_on(
             workers,
@@ -56,7 +56,7 @@ impl ContentServer {
         )
     }
 
-    /// A server with other limits, and optionally a certificate.
+    /// Starts a server with other limits, and optionally with a certificate.
     pub(crate) fn start_with_limits(
         workers: usize,
         limits: ServerLimits,
@@ -126,12 +126,12 @@ async fn connection_info(Extension(peer): Extension<Peer>, mode: BodyMode) -> St
     format!("{peer} {:?} {mode:?}", peer.transport)
 }
 
-/// A content with default metadata.
+/// A file with default metadata.
 pub(crate) fn representation(plan: Plan) -> ServedFile {
     representation_with_tag(plan, ETAG, DateTime::parse_from_rfc2822(MODIFIED).unwrap().with_timezone(&Utc))
 }
 
-/// A content with a given tag and time.
+/// A file with the given entity tag and time of change.
 pub(crate) fn representation_with_tag(plan: Plan, etag: &str, changed_at: DateTime<Utc>) -> ServedFile {
     let name = Some("image.iso".to_owned());
     Representation::new(Arc::new(plan), etag.to_owned(), changed_at, MEDIA_TYPE, name).unwrap().into()
@@ -156,7 +156,7 @@ pub(crate) fn representation_of_file(path: &FilePath) -> ServedFile {
     representation(Plan::from_source(Arc::new(Source::open(path).unwrap())))
 }
 
-/// The contents that most tests use, with their bytes.
+/// The files of most tests, with their bytes.
 pub(crate) struct SharedServer {
     pub(crate) server: ContentServer,
     pub(crate) bytes: HashMap<&'static str, Vec<u8>>,
@@ -204,7 +204,7 @@ impl SharedServer {
     }
 }
 
-/// The shared server of tests that change nothing.
+/// The server for tests that change no file.
 pub(crate) fn shared_server() -> &'static SharedServer {
     static SHARED_SERVER: LazyLock<SharedServer> = LazyLock::new(SharedServer::start);
     &SHARED_SERVER

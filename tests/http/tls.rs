@@ -57,7 +57,7 @@ impl TlsServer {
 
 type TlsClientStream = StreamOwned<ClientConnection, TcpStream>;
 
-/// The bytes of a range, and the status.
+/// Requests a range. Returns its bytes and the status.
 pub(crate) fn request_range(stream: &mut TlsClientStream, path: &str, range: &str) -> (u16, Vec<u8>) {
     let text = format!("GET {path} HTTP/1.1\r\nHost: test\r\nRange: bytes={range}\r\n\r\n");
     stream.write_all(text.as_bytes()).unwrap();
@@ -131,7 +131,7 @@ fn curl_downloads_over_tls() {
     secure.scratch.write("partial", &bytes[..100_000]);
     curl("--cacert ca.pem -C - -o partial").expect_success();
     assert!(secure.scratch.read("partial") == *bytes);
-    // No other authority is accepted, and the port speaks only TLS.
+    // curl accepts no other authority, and the port accepts only TLS.
     assert_eq!(curl("").status.code(), Some(60));
     let plain = url.replace("https", "http");
     let plain =
@@ -214,7 +214,7 @@ fn certificate_errors_are_reported() {
     assert_eq!(missing.to_string(), "cannot read /nowhere/cert.pem");
 }
 
-/// Keys of all usual kinds, chains, and both in one file.
+/// Keys of all usual types, certificate chains, and files with both.
 #[test]
 fn certificates_are_accepted_in_several_formats() {
     let scratch = Scratch::new();
@@ -250,9 +250,9 @@ fn slow_tls_handshake_is_timed_out() {
     let certificate = Certificate::open(chain, key).unwrap();
     let limits = ServerLimits { handshake_time: Duration::from_millis(500), ..ServerLimits::default() };
     let server = ContentServer::start_with_limits(2, limits, Some(&certificate));
-    // Nothing, the start of a record, and an invalid one.
-    let begun: [&[u8]; 3] = [b"", b"\x16\x03\x01\x02", b"GET /client HTTP/1.1\r\nHost: test\r\n\r\n"];
-    let mut connections = begun.map(|bytes| {
+    // Nothing, the start of a record, and an invalid record.
+    let starts: [&[u8]; 3] = [b"", b"\x16\x03\x01\x02", b"GET /client HTTP/1.1\r\nHost: test\r\n\r\n"];
+    let mut connections = starts.map(|bytes| {
         let mut connection = server.connect();
         connection.write(bytes);
         connection

@@ -1,4 +1,4 @@
-//! Bytes that leave in one write: every further write is a system call, and a packet that a client may wait for.
+//! The writes of a response. Every further write costs a system call, and a packet that a client may wait for.
 
 use std::convert::Infallible;
 use std::io::{self, IoSlice};
@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream
 use crate::server::{bytes_without_repetition, representation};
 use crate::support::Scratch;
 
-/// The server's end of a connection that records the length of each write.
+/// The server's end of a connection, which records the length of each write.
 struct CountedWrites {
     stream: DuplexStream,
     writes: Arc<Mutex<Vec<usize>>>,
@@ -69,7 +69,7 @@ impl AsyncWrite for CountedWrites {
     }
 }
 
-/// The writes of a response, and the response.
+/// Returns the writes of a response, and the response.
 async fn writes_of_response(content: ServedFile, mode: BodyMode, range: &str) -> (Vec<usize>, Vec<u8>) {
     let (stream, mut client) = tokio::io::duplex(16 << 20);
     let writes = Arc::new(Mutex::new(Vec::new()));
@@ -116,7 +116,7 @@ async fn head_and_first_bytes_share_a_write() {
             assert!(answer.len() > len + 200, "{mode:?} {range}");
         }
     }
-    // A long response is a few large writes and no small ones, because everything is in memory.
+    // A long response is a few large writes and no small ones, because all bytes are in memory.
     let (writes, answer) = writes_of_response(whole, BodyMode::Mapped, "bytes=500000-").await;
     let [first, rest @ ..] = &writes[..] else { panic!("{answer:?}") };
     assert_eq!(rest, [4 << 20, 1 << 20], "{first}");

@@ -1,4 +1,4 @@
-//! Base images that users add through the API: all replicas serve them.
+//! Base images that users add through the API, which all replicas serve.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use super::image_file_server::ImageFileServer;
 use super::replicas::start_replica;
 use super::{API, ImageTestServer, base_image_bytes, run};
 
-/// How long a base image may take.
+/// Maximum time until a base image is ready or has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A base image for OpenShift 4.99.
@@ -22,16 +22,16 @@ fn os_image(url: &str) -> Value {
     })
 }
 
-/// The added image in the health of a server.
+/// Returns the added image in the health of a server.
 async fn added_image(server: &ImageTestServer) -> Option<Value> {
     let health: Value = server.get("/health").await.json().await.unwrap();
     health["images"].as_array().unwrap().iter().find(|image| image["added"] == true).cloned()
 }
 
 async fn wait_until(mut holds: impl AsyncFnMut() -> bool) {
-    let begun = Instant::now();
+    let start = Instant::now();
     while !holds().await {
-        assert!(begun.elapsed() < PATIENCE, "the added image does not get the wanted state");
+        assert!(start.elapsed() < PATIENCE, "the added image does not get the wanted state");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -41,7 +41,7 @@ async fn remove(server: &ImageTestServer) -> StatusCode {
     server.client.delete(url).send().await.unwrap().status()
 }
 
-/// Adds an image at one server; another one, which may be the same, serves it.
+/// Adds an image at one server. Another one, which may be the same server, serves it.
 async fn add_serve_and_remove(one: &ImageTestServer, other: &ImageTestServer) {
     let source = ImageFileServer::with_file(&base_image_bytes()).await;
     one.api(Method::POST, "/os-images", &os_image(&source.url("live.iso"))).await;
@@ -78,7 +78,7 @@ fn image_added_at_one_replica_is_served_by_another() {
         let database = TestDatabase::create(&server).await;
         let (one, other) = (start_replica(&database).await, start_replica(&database).await);
         add_serve_and_remove(&one, &other).await;
-        // One that starts later has it too.
+        // A replica that starts later serves the image too.
         let source = ImageFileServer::with_file(&base_image_bytes()).await;
         one.api(Method::POST, "/os-images", &os_image(&source.url("live.iso"))).await;
         let late = start_replica(&database).await;

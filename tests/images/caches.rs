@@ -1,4 +1,4 @@
-//! Cached data of images: which image it belongs to, and how much fits.
+//! Cached data of images: it belongs to one image only, and the caches are limited in size.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -12,10 +12,10 @@ use tempfile::TempDir;
 
 use super::{ImageTestServer, base_image_bytes, base_image_with_nmstatectl, header, run};
 
-/// How long a base image may take to become available again: far longer than it does.
+/// Maximum time until a base image is available again: far longer than any machine needs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A program that takes a third of the plan cache, however it is packed.
+/// A program that takes a third of the plan cache with any compression.
 fn large_program() -> Vec<u8> {
     let mut state = 1_u32;
     let next = || {
@@ -80,14 +80,14 @@ fn images_of_many_infra_envs_share_one_nmstatectl() {
             "nmstatectl is in the image"
         );
         let text = server.get("/metrics").await.text().await.unwrap();
-        let made = format!(r#"kindling_plans_total{{outcome="made"}} {}"#, paths.len());
-        assert!(text.lines().any(|line| line == made), "{text}");
+        let metric = format!(r#"kindling_plans_total{{outcome="made"}} {}"#, paths.len());
+        assert!(text.lines().any(|line| line == metric), "{text}");
     });
 }
 
-/// Polls until a base image is available again; all responses before that must be refusals.
+/// Polls until a base image is available again. All responses before that must be refusals.
 async fn get_once_ready(server: &ImageTestServer, path: &str) -> Response {
-    let begun = Instant::now();
+    let start = Instant::now();
     loop {
         let answer = server.get(path).await;
         if answer.status() == 200 {
@@ -95,13 +95,13 @@ async fn get_once_ready(server: &ImageTestServer, path: &str) -> Response {
         }
         assert_eq!(answer.status(), 503, "{path}");
         assert!(answer.headers().contains_key("retry-after"));
-        assert!(begun.elapsed() < PATIENCE, "{path} does not become available");
+        assert!(start.elapsed() < PATIENCE, "{path} does not become available");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
 #[test]
-fn modified_base_image_changes_the_etag_at_once() {
+fn modified_base_image_changes_the_etag_immediately() {
     run(async {
         let server = ImageTestServer::start_without_tokens().await;
         let (_, id) = server.create_infra_env().await;
@@ -112,7 +112,7 @@ fn modified_base_image_changes_the_etag_at_once() {
             before.push((header(&answer, "etag"), answer.bytes().await.unwrap()));
         }
         let path = server.directory.path().join("base.iso");
-        // Bytes of the last file of the image, which no check reads.
+        // Changes bytes of the last file of the image, which no check reads.
         let base = OpenOptions::new().write(true).open(&path).unwrap();
         let at = base.metadata().unwrap().len() - 4096;
         base.write_all_at(b"other bytes", at).unwrap();
@@ -127,7 +127,7 @@ fn modified_base_image_changes_the_etag_at_once() {
         let answer = get_once_ready(&server, &files[0]).await;
         assert_ne!(header(&answer, "etag"), before[0].0);
         assert!(answer.bytes().await.unwrap() != before[0].1);
-        // A truncated image is refused, and with all of its bytes it is served as before.
+        // A truncated image is refused. With its full length, it is served again.
         OpenOptions::new().write(true).open(&path).unwrap().set_len(1_000_000).unwrap();
         assert_eq!(server.get(&files[0]).await.status(), 503);
         let whole = path.with_extension("new");

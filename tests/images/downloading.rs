@@ -1,4 +1,4 @@
-//! Requests for images while their base image is being downloaded.
+//! Requests for images during the download of their base image.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use super::image_file_server::{ImageFileServer, ImageReply, ReplyGate};
 use super::{ImageTestServer, InputsGate, Policy, base_image_with_nmstatectl, run};
 
-/// Starts a server whose base image is being downloaded until the gate opens. It has two request slots.
+/// Starts a server with two request slots. Its base image is being downloaded until the gate opens.
 async fn start_downloading(gate: &ReplyGate, inputs: &Arc<InputsGate>) -> (ImageTestServer, ImageFileServer) {
     let bytes = base_image_with_nmstatectl(b"a program");
     let sha256 = Digest::from_data(&bytes).to_string();
@@ -25,7 +25,7 @@ async fn start_downloading(gate: &ReplyGate, inputs: &Arc<InputsGate>) -> (Image
 
 #[test]
 fn waiting_for_a_download_does_not_delay_other_requests() {
-    /// More than the numbers of request slots and of concurrent disk reads.
+    /// More than the number of request slots and of concurrent disk reads.
     const WAITING: usize = 40;
     run(async {
         let (gate, inputs) = (ReplyGate::new(), InputsGate::with_permits(100));
@@ -37,7 +37,7 @@ fn waiting_for_a_download_does_not_delay_other_requests() {
         let waiting: Vec<_> = (0..WAITING)
             .flat_map(|_| [tokio::spawn(range("full.iso")), tokio::spawn(range("minimal.iso"))])
             .collect();
-        // Other requests of the image server are answered meanwhile.
+        // Meanwhile, the image server responds to other requests.
         let mut others = 0;
         while inputs.asked() - others < WAITING * 2 {
             assert_eq!(server.get(&format!("/i/{id}/boot-trace")).await.status(), 200);

@@ -1,4 +1,5 @@
-//! The fast path answers ranges that were requested a moment ago; its responses are the same as those of the slow path.
+//! The fast path sends ranges of recently requested images. Its responses are the same as the responses of the slow
+//! path.
 
 use std::fmt::Write as _;
 
@@ -10,16 +11,16 @@ use tokio::net::TcpStream;
 
 use super::{ImageTestServer, header, run};
 
-/// A header without a meaning, which sends a request through the slow path.
+/// A header that has no effect, except that it sends a request through the slow path.
 const LONG: &str = "X-Way: long\r\n";
 
-/// A connection that sends one request after another.
+/// A keep-alive connection for one request after another.
 struct KeepAliveConnection {
     stream: TcpStream,
     path: String,
 }
 
-/// The head without the date, and the body.
+/// The head of a response without its date, and the body.
 #[derive(Debug, PartialEq, Eq)]
 struct ComparableAnswer {
     head: Vec<String>,
@@ -52,7 +53,7 @@ impl KeepAliveConnection {
 }
 
 #[test]
-fn fast_and_slow_path_give_the_same_responses() {
+fn fast_and_slow_path_send_the_same_responses() {
     run(async {
         let server = ImageTestServer::start_without_tokens().await;
         let (made, id) = server.create_infra_env().await;
@@ -107,12 +108,12 @@ fn fast_and_slow_path_give_the_same_responses() {
 }
 
 #[test]
-fn changes_take_effect_at_once() {
+fn changes_take_effect_immediately() {
     run(async {
         let server = ImageTestServer::start_without_tokens().await;
         let (_, id) = server.create_infra_env().await;
         let mut connection = KeepAliveConnection::open(&server, &format!("/i/{id}/full.iso")).await;
-        let mut seen = Vec::new();
+        let mut etags = Vec::new();
         for number in 0..5 {
             let answers = [
                 connection.get("Range: bytes=0-99\r\n").await,
@@ -122,8 +123,8 @@ fn changes_take_effect_at_once() {
             assert_eq!(answers[0], answers[1]);
             assert_eq!(answers[0], answers[2]);
             let etag = answers[0].head.iter().find(|line| line.starts_with("etag: ")).unwrap().clone();
-            assert!(!seen.contains(&etag), "{etag}");
-            seen.push(etag);
+            assert!(!etags.contains(&etag), "{etag}");
+            etags.push(etag);
             let change =
                 json!({"kernel_arguments": [{"operation": "append", "value": format!("n={number}")}]});
             server.api(Method::PATCH, &format!("/infra-envs/{id}"), &change).await;
@@ -155,14 +156,14 @@ fn all_responses_are_counted_and_traced() {
             r#"kindling_image_bytes_total{file="full.iso"} 2000"#,
             r#"kindling_requests_total{area="images",status="206"} 20"#,
         ] {
-            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+            assert!(text.lines().any(|text_line| text_line == line), "{line}\n{text}");
         }
     });
 }
 
-/// Requests that arrive faster than they are answered, and in fragments.
+/// Requests that arrive before the responses to earlier requests, and in fragments.
 #[test]
-fn pipelined_requests_are_answered_in_order() {
+fn responses_to_pipelined_requests_are_in_order() {
     run(async {
         let server = ImageTestServer::start_without_tokens().await;
         let (_, id) = server.create_infra_env().await;
@@ -233,7 +234,7 @@ fn cached_request_must_name_exactly_one_host() {
     });
 }
 
-/// The address of a second listener for the same images, on a server without the fast path.
+/// Starts a second listener for the same images, on a server without the fast path. Returns its address.
 async fn serve_without_fast_path(server: &ImageTestServer) -> std::net::SocketAddr {
     let listener = Listener::bind_tcp("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let ListenAddr::Address(address) = *listener.addr() else { panic!("{listener}") };
@@ -243,7 +244,7 @@ async fn serve_without_fast_path(server: &ImageTestServer) -> std::net::SocketAd
     address
 }
 
-/// The head of a response, with a placeholder for its date.
+/// Reads the head of a response, with a placeholder for its date.
 async fn read_head(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     while !bytes.ends_with(b"\r\n\r\n") {
@@ -258,7 +259,7 @@ async fn read_head(stream: &mut TcpStream) -> String {
     head.split_inclusive('\n').map(line).collect()
 }
 
-/// All bytes that a server sends for one request, except the date and the random multipart boundary.
+/// Reads all bytes of the response to one request, except the date and the random multipart boundary.
 async fn read_comparable_answer(stream: &mut TcpStream, request: &str) -> Vec<u8> {
     let head = read_head(stream).await;
     let len = head.lines().find_map(|line| line.strip_prefix("content-length: "));
@@ -271,7 +272,7 @@ async fn read_comparable_answer(stream: &mut TcpStream, request: &str) -> Vec<u8
     [head.replace(boundary, "-"), body.replace(boundary, "-")].concat().into_bytes()
 }
 
-/// The responses to requests on one connection: sent one at a time, or all at once.
+/// Returns the responses to requests on one connection, which are sent one at a time or all in one write.
 async fn responses_on_one_connection(
     address: std::net::SocketAddr,
     requests: &[String],
@@ -295,7 +296,7 @@ async fn responses_on_one_connection(
     answers
 }
 
-/// Requests that the fast path answers, and others that differ from them in one point.
+/// Requests that use the fast path, and others that differ from them in one point.
 fn requests_around_the_fast_path(path: &str, etag: &str) -> Vec<String> {
     let lines = [
         "GET|Range: bytes=0-2047".to_owned(),
@@ -340,7 +341,7 @@ fn responses_are_the_same_without_the_fast_path() {
             let path = format!("/i/{id}/{file}");
             let etag = header(&server.get(&path).await, "etag");
             let requests = requests_around_the_fast_path(&path, &etag);
-            // A range before each request, so that the image is cached and the connection is in every state.
+            // A range before each request, so that the image is cached and the connection is in every possible state.
             let before_each: Vec<String> =
                 requests.iter().flat_map(|request| [requests[0].clone(), request.clone()]).collect();
             for (requests, at_once) in
@@ -352,7 +353,7 @@ fn responses_are_the_same_without_the_fast_path() {
                     assert!(answer.starts_with(b"HTTP/1.1 "), "{request}");
                     assert!(
                         answer == other,
-                        "{request}at once: {at_once}\n{}\n{}",
+                        "{request}in one write: {at_once}\n{}\n{}",
                         answer.escape_ascii(),
                         other.escape_ascii()
                     );

@@ -1,4 +1,4 @@
-//! A mirror that sends other bytes than the `sha256` of the base image allows: nothing of them reaches a client.
+//! A mirror that sends bytes other than the `sha256` of the base image allows. No client receives any of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,13 +13,13 @@ use tempfile::TempDir;
 use super::image_file_server::{ImageFileServer, ImageReply, ReplyGate};
 use super::{API, ImageTestServer, InputsGate, Policy, header, run};
 
-/// The changed bytes, in the root file system.
+/// Number of changed bytes in the root file system.
 const CHANGED_LEN: usize = 4096;
 const ROOTFS: &str = "images/pxeboot/rootfs.img";
-/// The version of the base image, which no other one has.
+/// A version that no other base image has.
 const VERSION: &str = "499.1";
 
-/// A mirror that sends a changed image, the last byte of which waits for a gate, until it has the right one.
+/// A mirror that first sends a changed image, whose last byte waits for a gate. Later it sends the right image.
 struct HostileMirror {
     good: Vec<u8>,
     truth: Mastered,
@@ -39,7 +39,7 @@ impl HostileMirror {
         let (is_good, gate) = (Arc::new(AtomicBool::new(false)), ReplyGate::new());
         let server = {
             let (good, is_good, gate) = (good.clone(), Arc::clone(&is_good), gate.clone());
-            // The entity tag is the same, so that the mirror itself does not show the difference.
+            // Both images have the same entity tag, so that the mirror does not reveal the difference.
             ImageFileServer::new(move |request, _| {
                 if is_good.load(Ordering::SeqCst) {
                     ImageReply::from_file(request, &good, "\"one\"")
@@ -52,7 +52,7 @@ impl HostileMirror {
         Self { good, truth, is_good, gate, server }
     }
 
-    /// The fields of the catalogue entry.
+    /// The fields of the base image's catalogue entry.
     fn entry(&self, architecture: &str) -> Value {
         json!({
             "openshift_version": "4.14", "version": VERSION, "cpu_architecture": architecture,
@@ -67,7 +67,7 @@ impl HostileMirror {
     }
 }
 
-/// Waits until the base image is in a state.
+/// Waits until the state of the base image fulfils a condition.
 async fn wait_for_base(server: &ImageTestServer, is_wanted: impl Fn(&BaseImageState) -> bool) {
     let mut changes = server.live_images.state_changes();
     loop {
@@ -79,14 +79,14 @@ async fn wait_for_base(server: &ImageTestServer, is_wanted: impl Fn(&BaseImageSt
     }
 }
 
-/// Creates an infra-env, and returns its id and the paths of all of its files.
+/// Creates an infra-env. Returns its id and the paths of all of its files.
 async fn paths_of_new_infra_env(server: &ImageTestServer, architecture: &str) -> (String, Vec<String>) {
     let body = json!({
         "name": "demo", "openshift_version": "4.14", "cpu_architecture": architecture,
         "pull_secret": r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#,
     });
-    let made = server.api(Method::POST, "/infra-envs", &body).await;
-    let id = made["id"].as_str().unwrap().to_owned();
+    let infra_env = server.api(Method::POST, "/infra-envs", &body).await;
+    let id = infra_env["id"].as_str().unwrap().to_owned();
     let listing: Value = server.get(&format!("/i/{id}")).await.json().await.unwrap();
     assert_eq!(listing["ready"], false, "{listing}");
     let mut paths = Vec::new();
@@ -107,7 +107,7 @@ async fn paths_of_new_infra_env(server: &ImageTestServer, architecture: &str) ->
     (id, paths)
 }
 
-/// Asserts that a response shows nothing of an image.
+/// Asserts that a response contains nothing of an image.
 async fn assert_shows_nothing(what: &str, response: Response) {
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE, "{what}");
     for name in ["etag", "last-modified", "content-range", "content-disposition"] {
@@ -117,8 +117,8 @@ async fn assert_shows_nothing(what: &str, response: Response) {
     assert!(response.bytes().await.unwrap().len() < 1000, "{what}");
 }
 
-/// Sends requests for all files, whole and by ranges, before the last byte of the changed image has arrived. They must
-/// show nothing, and neither must requests afterwards.
+/// Sends requests for all files, whole and by ranges, before the last byte of the changed image has arrived. Neither
+/// they nor later requests may show a byte of the image.
 async fn assert_changed_image_is_not_served(
     (server, inputs): (&ImageTestServer, &InputsGate),
     mirror: &HostileMirror,
@@ -143,14 +143,14 @@ async fn assert_changed_image_is_not_served(
         }
         responses
     };
-    // The script names the files; it has no bytes and no entity tag of the image.
+    // The script contains URLs of the files, but no bytes and no entity tag of the image.
     let script = server.get(&format!("/i/{id}/script.ipxe")).await;
     assert!(script.status() == 200 && !script.headers().contains_key("etag"));
     let of_infra_env = paths.iter().filter(|path| path.contains(id)).count() * (ranges.len() + 1);
     let all_asked = inputs.asked() + of_infra_env;
     let early = send_all();
-    // Otherwise the download could fail before they ask for the image. Requests for boot artifacts do not ask the
-    // inventory, so they are not counted.
+    // Otherwise the download could fail before these requests wait for the image. Requests for boot artifacts do not
+    // call the inventory, so they are not counted.
     while inputs.asked() < all_asked {
         tokio::task::yield_now().await;
     }
@@ -161,7 +161,7 @@ async fn assert_changed_image_is_not_served(
     }
 }
 
-/// Asserts that all files have the right bytes, and that conditional requests for them are right.
+/// Asserts that all files have the right bytes, and that conditional requests for the files get the right responses.
 async fn assert_right_image_is_served(
     server: &ImageTestServer,
     mirror: &HostileMirror,

@@ -1,5 +1,5 @@
-//! Processes write to a base image in place while clients read an image made from it: each body has the bytes that its
-//! entity tag identifies.
+//! Processes write to a base image in place while clients read a discovery image made from it. Each body has the bytes
+//! that its entity tag identifies.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -21,12 +21,13 @@ use tokio::time::{sleep, timeout};
 use super::skip::report_missing;
 use super::{ImageTestServer, header, run};
 
-/// The range that the writers change, within the root file system. In version `n`, every byte of it is `n`.
+/// Offset of the range that the writers change, within the root file system. In version `n`, every byte of the range is
+/// `n`.
 const AT: u64 = 4 << 20;
 const LEN: usize = 256 << 10;
 const VERSIONS: u8 = 3;
 const READERS: usize = 4;
-/// Bodies with a new tag that end a round.
+/// Number of bodies with a new tag that end a round.
 const BODIES: u64 = 20;
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -40,7 +41,7 @@ with open(path, 'r+b') as file, mmap.mmap(file.fileno(), 0) as pages:
         print('written', flush=True)
 ";
 
-/// A process that has mapped the base image and changes it without a system call.
+/// A process that has mapped the base image, and changes the image without a system call.
 struct MappingProcess {
     process: Child,
     output: BufReader<ChildStdout>,
@@ -91,7 +92,7 @@ impl InPlaceWriter {
                 let mut mapper = MappingProcess::start(path);
                 for version in (0..VERSIONS).cycle().take(15).chain([version]) {
                     mapper.write_version(version);
-                    // The result does not depend on the readers' pace.
+                    // The pause is arbitrary: the result of the test does not depend on the readers' pace.
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 mapper.stop();
@@ -105,7 +106,7 @@ fn overwrite_image(path: &Path, version: u8) {
     File::options().write(true).open(path).unwrap().write_all_at(&bytes, AT).unwrap();
 }
 
-/// What the readers know and have seen.
+/// State that the readers share: the tags of all versions, and counts of responses.
 #[derive(Default)]
 struct ConcurrentReaders {
     versions: BTreeMap<String, u8>,
@@ -137,7 +138,7 @@ impl InPlaceSite {
         Self { server, url, path }
     }
 
-    /// The tag of each version, read without concurrent writes.
+    /// Reads the tag of each version without concurrent writes.
     async fn version_tags(&self) -> BTreeMap<String, u8> {
         let mut versions = BTreeMap::new();
         for version in (0..VERSIONS).rev() {
@@ -158,7 +159,7 @@ impl InPlaceSite {
     }
 }
 
-/// Returns the entity tag and the bytes of a range; `None` if the server refuses it or the connection breaks.
+/// Returns the entity tag and the bytes of a range; `None` if the server refuses the request or the connection breaks.
 async fn get_range(client: &Client, url: &str, (at, len): (u64, usize)) -> Option<(String, Vec<u8>)> {
     let range = format!("bytes={at}-{}", at + len as u64 - 1);
     let answer = client.get(url).header("range", range).send().await.ok()?;
@@ -196,7 +197,7 @@ async fn read_repeatedly(readers: Arc<ConcurrentReaders>, url: String, lens: [us
     }
 }
 
-/// Lets writers change the file one after another, and waits each time until the readers have the new version.
+/// Runs writers that change the file one after another. Waits each time until the readers have the new version.
 async fn write_beside_readers(rounds: usize) {
     let site = InPlaceSite::open().await;
     let readers =
@@ -234,12 +235,12 @@ async fn write_beside_readers(rounds: usize) {
 }
 
 fn has_python() -> bool {
-    let found =
+    let has_mmap =
         Command::new("python3").args(["-c", "import mmap"]).status().is_ok_and(|status| status.success());
-    if !found {
+    if !has_mmap {
         report_missing("python3 is not installed");
     }
-    found
+    has_mmap
 }
 
 #[test]
@@ -257,9 +258,9 @@ fn bodies_match_their_etags_during_in_place_writes_for_long() {
     }
 }
 
-/// Its bytes may change without any notification while it is mapped for writing.
+/// A mapping for writing can change the file without any notification.
 #[test]
-fn file_that_is_mapped_for_writing_is_refused_until_it_is_closed() {
+fn file_mapped_for_writing_is_refused_until_it_is_closed() {
     if !has_python() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Our own URLs: one prefix for all files of an infra-env, images for one host, and the progress of clients.
+//! Kindling's own URLs: one prefix for all files of an infra-env, images for one host, and the progress of clients.
 
 use chrono::Utc;
 use reqwest::Method;
@@ -15,7 +15,7 @@ impl ImageTestServer {
         String::from_utf8(self.get_bytes(path).await).unwrap()
     }
 
-    /// The path of a URL that the server returned.
+    /// Returns the path of a URL from the server.
     fn path_of_url<'a>(&self, url: &'a Value) -> &'a str {
         url.as_str().unwrap().strip_prefix(&self.base).unwrap()
     }
@@ -33,7 +33,7 @@ fn one_prefix_serves_all_files_of_an_infra_env() {
     run(async {
         let server = ImageTestServer::start_without_tokens().await;
         let (_, id) = server.create_infra_env().await;
-        // A file request waits for its base image, a listing does not.
+        // A request for a file waits for its base image, a request for the list does not.
         let full = server.get_bytes(&format!("/i/{id}/full.iso")).await;
         let listing = server.get_json(&format!("/i/{id}")).await;
         assert_eq!(listing["infra_env_id"], id.as_str());
@@ -91,7 +91,7 @@ fn token_names_its_infra_env() {
             assert_eq!(server.get(&path.replace(&id, &token)).await.status(), 200, "{path}");
             assert_eq!(server.get(&format!("{path}?api_key={token}")).await.status(), 200, "{path}");
         }
-        // Every listed URL works as listed.
+        // Every listed URL works unchanged.
         for path in [format!("/i/{token}"), format!("/i/{id}?api_key={token}")] {
             let listing = server.get_json(&path).await;
             for url in
@@ -137,7 +137,7 @@ fn host_gets_only_its_own_network() {
     });
 }
 
-/// The contents of the interface maps in a config.
+/// Returns the interface maps in a config.
 fn interface_maps(config: &str) -> Vec<String> {
     let config: Value = serde_json::from_str(config).unwrap();
     let files = config["storage"]["files"].as_array().unwrap();
@@ -169,8 +169,8 @@ fn boot_trace_shows_the_progress_of_a_client() {
         let place = json!({"first": first, "last": first + 9, "file": "images/pxeboot/rootfs.img"});
         assert_eq!(reader["last_range"], place);
         assert_eq!(reader["ranges"], Value::Null, "no client requested ranges");
-        let told = server.get_json(&format!("/i/{id}/boot-trace?ranges=true")).await;
-        let reader = &told["readers"][0];
+        let boot_trace = server.get_json(&format!("/i/{id}/boot-trace?ranges=true")).await;
+        let reader = &boot_trace["readers"][0];
         let [range] = reader["ranges"].as_array().unwrap().as_slice() else { panic!("{reader}") };
         let block = first - first % (64 << 10);
         assert_eq!((&range["first"], &range["last"]), (&json!(block), &json!(block + (64 << 10) - 1)));
@@ -179,7 +179,7 @@ fn boot_trace_shows_the_progress_of_a_client() {
         files.retain(|file| file != "images/ignition.img");
         assert!(files.contains(&"images/pxeboot/rootfs.img".to_owned()), "{files:?}");
         assert_eq!(range["files"], json!(files));
-        // Empty content is not read.
+        // The server does not read an empty range.
         let url = format!("{}{path}", server.base);
         server.client.head(&url).send().await.unwrap();
         let etag = reader["etag"].as_str().unwrap();
@@ -202,8 +202,8 @@ fn boot_trace_distinguishes_multiple_ranges() {
         let len = server.client.head(format!("{}{path}", server.base)).send().await.unwrap();
         let last: u64 = header(&len, "content-length").parse::<u64>().unwrap() - 1;
         server.get_range(&path, &format!("bytes=0-9,{}-{last}", last - 9)).await;
-        let told = server.get_json(&format!("/i/{id}/boot-trace?ranges=true")).await;
-        let reader = &told["readers"][0];
+        let boot_trace = server.get_json(&format!("/i/{id}/boot-trace?ranges=true")).await;
+        let reader = &boot_trace["readers"][0];
         assert_eq!(reader["bytes_sent"], 20, "part headers do not count as image bytes");
         let places =
             reader["ranges"].as_array().unwrap().iter().map(|range| (&range["first"], &range["last"]));
@@ -230,22 +230,22 @@ fn sent_bytes_are_counted() {
             r#"kindling_requests_total{area="other",status="404"} 1"#,
             r#"kindling_plans_total{outcome="made"} 1"#,
         ] {
-            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+            assert!(text.lines().any(|text_line| text_line == line), "{line}\n{text}");
         }
         let ready = r#"state="ready"} 1"#;
         assert!(
             text.lines().any(|line| line.starts_with("kindling_live_image_state{") && line.ends_with(ready))
         );
         assert!(text.ends_with("# EOF\n"));
-        let sent =
+        let sent_bytes =
             text.lines().find(|line| line.starts_with(r#"kindling_image_bytes_total{file="minimal.iso"}"#));
         // The parts of the second response have part headers.
-        let sent: u64 = sent.unwrap().rsplit(' ').next().unwrap().parse().unwrap();
-        assert!((120..1000).contains(&sent), "{sent}");
+        let sent_bytes: u64 = sent_bytes.unwrap().rsplit(' ').next().unwrap().parse().unwrap();
+        assert!((120..1000).contains(&sent_bytes), "{sent_bytes}");
     });
 }
 
-/// The outcome of a request is cached for a while; a change invalidates it at once.
+/// The outcome of a request is cached for a while, but a change invalidates it immediately.
 #[test]
 fn cached_response_is_recomputed_after_a_change() {
     run(async {
@@ -259,7 +259,7 @@ fn cached_response_is_recomputed_after_a_change() {
         let etag = header(&first, "etag");
         for _ in 0..3 {
             assert_eq!(header(&server.get(&path).await, "etag"), etag);
-            // A request without a token is refused, whatever others were sent.
+            // A request without a token is refused, even after requests with a token.
             assert_eq!(server.get(&format!("/byid/{id}/4.14/x86_64/full.iso")).await.status(), 401);
             let url = format!("{}/byid/{id}/4.14/x86_64/full.iso", server.base);
             assert_eq!(server.client.get(url).bearer_auth(&user).send().await.unwrap().status(), 200);

@@ -1,4 +1,4 @@
-//! Images over a real socket: what every form of URL returns, who may read it, and the effect of a change of the
+//! Images over a real socket: the response of every URL form, the required access, and the effect of changes of the
 //! infra-env.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
@@ -55,7 +55,6 @@ use tokio::net::TcpListener;
 const API: &str = "/api/assisted-install/v2";
 const VERSION: &str = "418.94.202501010000-0";
 
-/// The base image.
 fn base_image_bytes() -> Vec<u8> {
     Recipe::all().find(|recipe| recipe.name() == "2024-12.x86_64").expect("a recipe").build()
 }
@@ -81,7 +80,7 @@ impl ImageTestServer {
         Self::start_gated(policy, user, None).await
     }
 
-    /// A server with two request slots, whose infra-env lookups pass a gate.
+    /// Starts a server with two request slots. Its infra-env lookups pass a gate.
     async fn start_gated(policy: Policy, user: Option<String>, gate: Option<Arc<InputsGate>>) -> Self {
         let directory = TempDir::new().unwrap();
         let base = directory.path().join("base.iso");
@@ -90,7 +89,7 @@ impl ImageTestServer {
         Self::start_in_directory(directory, (policy, user), json!({"url": url}), gate).await
     }
 
-    /// A server with a base image at some URL and more fields in its catalogue entry.
+    /// Starts a server with a base image, and with additional fields in its catalogue entry.
     async fn start_in_directory(
         directory: TempDir,
         (policy, user): (Policy, Option<String>),
@@ -101,7 +100,7 @@ impl ImageTestServer {
         Self::start_on_store((store, None, None), directory, (policy, user), more, gate).await
     }
 
-    /// A server on any store with this service URL. It may be limited to a single infra-env.
+    /// Starts a server on any store with this service URL. The server may be limited to a single infra-env.
     async fn start_on_store(
         on: (SqlStore, Option<&str>, Option<InfraEnvId>),
         directory: TempDir,
@@ -112,7 +111,7 @@ impl ImageTestServer {
         Self::start_with_grace((on, Settings::DATABASE_OUTAGE_GRACE), directory, access, more, gate).await
     }
 
-    /// A server that serves known images for a while after its database is lost.
+    /// Starts a server that serves cached images for a while after its database is lost.
     async fn start_with_grace(
         ((store, url, infra_env_id), grace): ((SqlStore, Option<&str>, Option<InfraEnvId>), Duration),
         directory: TempDir,
@@ -129,10 +128,10 @@ impl ImageTestServer {
         let base = format!("http://{}", listener.local_addr().unwrap());
         let url = HttpUrl::parse("base", url.unwrap_or(&base)).unwrap();
         let catalogue = Catalogue::parse(&images.to_string()).unwrap();
-        let known = catalogue.os_images().to_vec();
+        let os_images = catalogue.os_images().to_vec();
         let mut settings = LibrarySettings::new(path.join("images"));
         settings.added_from = AddedImageServers::Listed([String::from("127.0.0.1")].into());
-        let library = Library::open(settings, known.clone()).unwrap();
+        let library = Library::open(settings, os_images.clone()).unwrap();
         let files = FileStore::in_directory(&path.join("files")).unwrap();
         let settings = Settings {
             infra_env_id,
@@ -142,10 +141,10 @@ impl ImageTestServer {
         let inventory = Inventory::new(Arc::new(store), files, catalogue, settings, policy);
         let embedded = EmbeddedInputs::new(inventory.clone());
         let server = match gate {
-            None => ImageServer::new(known, library.clone(), Arc::new(embedded), url),
+            None => ImageServer::new(os_images, library.clone(), Arc::new(embedded), url),
             Some(gate) => {
                 let inputs = Arc::new(GatedInputs { gate, embedded });
-                ImageServer::new(known, library.clone(), inputs, url).with_request_slots(2)
+                ImageServer::new(os_images, library.clone(), inputs, url).with_request_slots(2)
             }
         };
         tokio::spawn(follow_added_images(inventory.clone(), server.clone()));
@@ -169,7 +168,7 @@ impl ImageTestServer {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Creates an infra-env with a host and a kernel argument, and returns its id.
+    /// Creates an infra-env with a host and a kernel argument. Returns the infra-env and its id.
     async fn create_infra_env(&self) -> (Value, String) {
         self.create_infra_env_with_version("4.14").await
     }
@@ -184,16 +183,16 @@ impl ImageTestServer {
                 "mac_interface_map": [{"mac_address": "52:54:00:00:00:01", "logical_nic_name": "eth0"}],
             }],
         });
-        let made = self.api(Method::POST, "/infra-envs", &body).await;
-        let id = made["id"].as_str().unwrap().to_owned();
-        (made, id)
+        let infra_env = self.api(Method::POST, "/infra-envs", &body).await;
+        let id = infra_env["id"].as_str().unwrap().to_owned();
+        (infra_env, id)
     }
 
     async fn get(&self, path: &str) -> Response {
         self.client.get(format!("{}{path}", self.base)).send().await.unwrap()
     }
 
-    /// The value of a metric, which is named with its labels.
+    /// Returns the value of a metric. `name` includes its labels.
     async fn metric(&self, name: &str) -> f64 {
         let text = self.get("/metrics").await.text().await.unwrap();
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -260,13 +259,13 @@ fn every_url_returns_its_image() {
             initrd.starts_with(&base.file("images/pxeboot/initrd.img").unwrap().read_all(1 << 30).unwrap())
         );
         for (name, plan) in [("kernel", base.kernel().unwrap()), ("rootfs", base.rootfs().unwrap())] {
-            let found = server.get_bytes(&format!("/boot-artifacts/{name}?version=4.14")).await;
-            assert!(found == plan.read_all(1 << 30).unwrap(), "{name}");
+            let body = server.get_bytes(&format!("/boot-artifacts/{name}?version=4.14")).await;
+            assert!(body == plan.read_all(1 << 30).unwrap(), "{name}");
         }
     });
 }
 
-/// Boot files are the same for all hosts of a version and have no secrets; images have.
+/// Boot files are the same for all hosts of a version and contain no secrets. Images contain secrets.
 #[test]
 fn shared_caches_may_store_boot_files_but_no_images() {
     run(async {
@@ -285,9 +284,9 @@ fn shared_caches_may_store_boot_files_but_no_images() {
             assert_eq!(answer.headers()["cache-control"], expected, "{path}");
             let etag = answer.headers()["etag"].clone();
             let request = server.client.get(format!("{}{path}", server.base)).header("if-none-match", etag);
-            let known = request.send().await.unwrap();
+            let revalidation = request.send().await.unwrap();
             assert_eq!(
-                (known.status().as_u16(), &known.headers()["cache-control"]),
+                (revalidation.status().as_u16(), &revalidation.headers()["cache-control"]),
                 (304, &expected.parse().unwrap())
             );
         }
@@ -313,7 +312,7 @@ fn digests_match_the_bytes() {
     });
 }
 
-/// A client that resumes a download after a change gets the new image from its first byte.
+/// A client that resumes a download after a change gets the whole new image.
 #[test]
 fn download_never_mixes_two_images() {
     run(async {
@@ -339,7 +338,7 @@ fn download_never_mixes_two_images() {
         assert_eq!(changed.len(), bytes.len());
         assert_ne!(changed, bytes);
         assert!(!changed_at.is_empty());
-        // A change back to the same image restores the same bytes and the same tag.
+        // Another change, back to the first image, restores the same bytes and the same tag.
         let change = json!({"kernel_arguments": [{"operation": "append", "value": "quiet"}]});
         server.api(Method::PATCH, &format!("/infra-envs/{id}"), &change).await;
         let again = server.get(&path).await;
@@ -353,9 +352,9 @@ fn unknown_path_never_returns_an_image() {
     run(async {
         let server = ImageTestServer::start_without_tokens().await;
         let (_, id) = server.create_infra_env().await;
-        let gone = "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11";
+        let missing_id = "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11";
         for (path, status) in [
-            (format!("/byid/{gone}/4.14/x86_64/full.iso"), 404),
+            (format!("/byid/{missing_id}/4.14/x86_64/full.iso"), 404),
             (format!("/byid/{}/4.14/x86_64/full.iso", id.to_uppercase()), 404),
             (format!("/byid/{id}/4.99/x86_64/full.iso"), 404),
             (format!("/byid/{id}/4.14/riscv/full.iso"), 404),
@@ -371,7 +370,7 @@ fn unknown_path_never_returns_an_image() {
             (format!("/i/{id}/initrd.addrsize"), 404),
             (format!("/i/{id}/ins-file"), 404),
             (format!("/i/{id}/other"), 404),
-            (format!("/i/{gone}"), 404),
+            (format!("/i/{missing_id}"), 404),
             (format!("/i/{id}/52:54:00:00:00:02/full.iso"), 404),
             (format!("/i/{id}/52:54/full.iso"), 404),
             (format!("/i/{id}/52:54:00:00:00:01/kernel"), 404),

@@ -1,4 +1,4 @@
-//! Minimal ISOs of base images whose `miniso.dat` is wrong.
+//! Minimal ISOs of base images with a wrong `miniso.dat`.
 
 use isogen::BaseImage;
 use reqwest::Method;
@@ -10,7 +10,7 @@ use super::{ImageTestServer, Policy, base_image_bytes, run};
 
 const REASON: &str = "the image's description of its minimal form is wrong";
 
-/// The base image with one changed byte in its initrd, which is also part of the minimal ISO.
+/// Changes one byte of the base image's initrd, which is also part of the minimal ISO.
 fn base_with_wrong_description() -> Vec<u8> {
     let mut bytes = base_image_bytes();
     let base = BaseImage::from_source(isogen::Source::from_bytes("base", bytes.clone())).unwrap();
@@ -19,12 +19,12 @@ fn base_with_wrong_description() -> Vec<u8> {
     bytes
 }
 
-/// The path of the minimal ISO of an infra-env without static networks, which needs no re-layout.
+/// Returns the path of the minimal ISO of an infra-env without static networks, which needs no re-layout.
 async fn minimal_iso_path(server: &ImageTestServer) -> String {
     let pull_secret = r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#;
     let body = json!({"name": "demo", "openshift_version": "4.14", "pull_secret": pull_secret});
-    let made: Value = server.api(Method::POST, "/infra-envs", &body).await;
-    format!("/i/{}/minimal.iso", made["id"].as_str().unwrap())
+    let infra_env: Value = server.api(Method::POST, "/infra-envs", &body).await;
+    format!("/i/{}/minimal.iso", infra_env["id"].as_str().unwrap())
 }
 
 fn layout_reason(server: &ImageTestServer, iso: &[u8]) -> Option<String> {

@@ -3,7 +3,7 @@
 use crate::schemathesis::check_responses;
 use crate::{ImageTestServer, run};
 
-/// Returns the values of parameters: an existing infra-env with a host, and files that each route has.
+/// Returns values of parameters: an existing infra-env with a host, and existing files for each route.
 fn known_values(infra_env: &str) -> String {
     let mut text = format!(
         "[parameters]\nid = {infra_env:?}\nwho = {infra_env:?}\nmachine = \"52:54:00:00:00:01\"\nversion = \"4.14\"\n\
@@ -27,7 +27,7 @@ fn responses_outside_of_the_api_match_the_document() {
     run(async {
         let server = ImageTestServer::start_without_tokens().await;
         let (_, id) = server.create_infra_env().await;
-        // The values are valid, or the routes would not be reached.
+        // Use valid values. Otherwise the requests would not reach the routes.
         for path in [
             format!("/byid/{id}/4.14/x86_64/minimal.iso"),
             "/boot-artifacts/kernel?version=4.14".to_owned(),

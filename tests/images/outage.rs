@@ -1,4 +1,4 @@
-//! Changes by other replicas, lost notifications, and a database that stops: hosts continue to read their images.
+//! Changes by other replicas, lost notifications, and a stopped database: hosts continue to read their images.
 
 use std::time::{Duration, Instant};
 
@@ -16,15 +16,15 @@ use super::{API, ImageTestServer, base_image_bytes, header, run};
 
 /// The grace period of servers whose database stops.
 const GRACE: Duration = Duration::from_secs(8);
-/// A time that no step takes on any machine.
+/// A time limit that no step needs on any machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a response may take that waits for nothing.
+/// Maximum time of a response that waits for nothing.
 const AT_ONCE: Duration = Duration::from_millis(1500);
 
-/// The URL of the load balancer, which is a part of all images.
+/// The URL of the load balancer, which is part of all images.
 const URL: &str = "http://images.example.com";
 
-/// A replica on a database, with its own service URL or a common one.
+/// Starts a replica on a database, with its own service URL or a common one.
 async fn start_replica(
     (database, url): (&str, Option<&str>),
     access: (Policy, Option<String>),
@@ -53,21 +53,21 @@ pub(super) async fn etag(server: &ImageTestServer, path: &str) -> String {
     header(&response, "etag")
 }
 
-/// Waits until a range of an image has another entity tag. Returns the time that it took.
+/// Waits until a range of an image has another entity tag. Returns the duration.
 async fn wait_for_change(server: &ImageTestServer, path: &str, before: &str) -> Duration {
-    let begun = Instant::now();
+    let start = Instant::now();
     while etag(server, path).await == before {
-        assert!(begun.elapsed() < PATIENCE, "the change is not noticed");
+        assert!(start.elapsed() < PATIENCE, "the change is not noticed");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    begun.elapsed()
+    start.elapsed()
 }
 
-/// Waits until a metric is at least one.
+/// Waits until a metric is at least 1.
 pub(super) async fn wait_for_metric(server: &ImageTestServer, name: &str) {
-    let begun = Instant::now();
+    let start = Instant::now();
     while server.metric(name).await < 1.0 {
-        assert!(begun.elapsed() < PATIENCE, "{name}");
+        assert!(start.elapsed() < PATIENCE, "{name}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -83,7 +83,7 @@ pub(super) async fn sql(url: &str, statement: &str) {
     connection.close().await.unwrap();
 }
 
-/// Two replicas on one database of the shared server.
+/// Runs a test with two replicas on one database of the shared server.
 fn with_two_replicas(test: impl AsyncFn(&ImageTestServer, &ImageTestServer, &str)) {
     run(async {
         let Some(server) = postgres_url() else { return };
@@ -108,7 +108,7 @@ fn change_by_another_replica_is_visible_within_half_a_second() {
             times.push(wait_for_change(other, &path, &before).await);
             assert_eq!(etag(other, &path).await, etag(one, &path).await);
         }
-        // On a busy machine, single times may be longer.
+        // On a busy machine, single durations may be longer.
         times.sort();
         assert!(times[2] < Duration::from_millis(500), "{times:?}");
         assert!(other.metric("kindling_feed_notifications_total").await >= 5.0);
@@ -142,14 +142,14 @@ fn broken_connection_of_the_feed_is_replaced() {
 #[test]
 fn lost_notification_is_repaired() {
     with_two_replicas(async |one, other, url| {
-        // Until then, records are read again soon, and nothing is left to repair.
+        // Before the feed is connected, a server reads records again soon, and nothing is left to repair.
         wait_for_metric(other, "kindling_feed_connected").await;
         let notifications = other.metric("kindling_feed_notifications_total").await;
         let (_, id) = one.create_infra_env().await;
-        // A notification during the first read of the record would keep it out of the cache.
-        let begun = Instant::now();
+        // A notification during the first read of the record would prevent its caching.
+        let start = Instant::now();
         while other.metric("kindling_feed_notifications_total").await <= notifications {
-            assert!(begun.elapsed() < PATIENCE, "the infra-env is not reported");
+            assert!(start.elapsed() < PATIENCE, "the infra-env is not reported");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let path = format!("/i/{id}/full.iso");
@@ -191,12 +191,12 @@ async fn others_are_not_noticed(server: &ImageTestServer) {
     server.create_infra_env().await;
     let reads = count(Operation::Read);
     assert!(count(Operation::Commit) > commits);
-    // Longer than an answer is reused.
+    // Longer than a response is reused.
     tokio::time::sleep(Duration::from_millis(600)).await;
     assert_eq!(etag(server, &path).await, before);
     assert_eq!(count(Operation::Read), reads, "the infra-env was read again");
     append_argument(server, &id, "loud").await;
-    assert_ne!(etag(server, &path).await, before, "a change of the infra-env is visible at once");
+    assert_ne!(etag(server, &path).await, before, "a change of the infra-env is visible immediately");
 }
 
 async fn readiness(server: &ImageTestServer) -> (u16, Value) {
@@ -205,24 +205,24 @@ async fn readiness(server: &ImageTestServer) -> (u16, Value) {
 }
 
 pub(super) async fn wait_for_readiness(server: &ImageTestServer, expected: (u16, &str)) {
-    let begun = Instant::now();
+    let start = Instant::now();
     loop {
         let (status, body) = readiness(server).await;
         assert_eq!(body["ready"], status == 200);
         if (status, body["database"].as_str().unwrap()) == expected {
             return;
         }
-        assert!(begun.elapsed() < PATIENCE, "{status} {body}");
+        assert!(start.elapsed() < PATIENCE, "{status} {body}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-/// The path of an infra-env's image, with its token and the revision of the image.
-fn image_path(server: &ImageTestServer, made: &Value) -> String {
-    made["download_url"].as_str().unwrap().strip_prefix(&server.base).unwrap().to_owned()
+/// Returns the path of an infra-env's image, with its token and the revision of the image.
+fn image_path(server: &ImageTestServer, infra_env: &Value) -> String {
+    infra_env["download_url"].as_str().unwrap().strip_prefix(&server.base).unwrap().to_owned()
 }
 
-/// The path of the current image: without the revision, which is the last folder.
+/// Removes the revision, which is the last folder, from a path. The result is the path of the current image.
 fn path_of_current_image(path: &str) -> String {
     let (folder, file) = path.rsplit_once('/').unwrap();
     format!("{}/{file}", folder.rsplit_once('/').unwrap().0)
@@ -240,7 +240,8 @@ fn booting_host_survives_an_outage_of_the_database() {
         let (known, known_id) = server.create_infra_env().await;
         let (unknown, _) = server.create_infra_env().await;
         let (removed, removed_id) = server.create_infra_env().await;
-        let [known, unknown, removed] = [known, unknown, removed].map(|made| image_path(&server, &made));
+        let [known, unknown, removed] =
+            [known, unknown, removed].map(|infra_env| image_path(&server, &infra_env));
         let before = etag(&server, &known).await;
         etag(&server, &removed).await;
         let url = format!("{}{API}/infra-envs/{removed_id}", other.base);
@@ -256,19 +257,19 @@ fn booting_host_survives_an_outage_of_the_database() {
         assert_eq!(etag(&server, &known).await, before);
         wait_for_readiness(&server, (200, "unreachable")).await;
         assert_eq!(server.metric("kindling_source_reachable").await, 0.0);
-        let begun = Instant::now();
+        let start = Instant::now();
         let refused = get_range(&server, &unknown).await;
         assert_eq!((refused.status().as_u16(), header(&refused, "retry-after")), (503, "5".to_owned()));
         let list = server.client.get(format!("{}{API}/infra-envs", server.base));
         let list = list.bearer_auth(user.as_ref().unwrap()).send().await.unwrap();
         assert_eq!(list.status(), 503);
-        assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
+        assert!(start.elapsed() < AT_ONCE, "{:?}", start.elapsed());
         assert_eq!(get_range(&server, &removed).await.status(), 404, "a known removal");
         let mut ranges = 0;
         while stopped.elapsed() < GRACE / 2 {
-            let begun = Instant::now();
+            let start = Instant::now();
             assert_eq!(etag(&server, &known).await, before);
-            assert!(begun.elapsed() < AT_ONCE);
+            assert!(start.elapsed() < AT_ONCE);
             ranges += 1;
         }
         assert!(ranges > 10, "{ranges}");

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::database::postgres_url;
 
-/// A server on its own port, with an empty database. It stops when this is dropped.
+/// A server on its own port, with an empty database. It stops when the value is dropped.
 pub(crate) struct OwnPostgres {
     directory: TempDir,
     programs: PathBuf,
@@ -18,14 +18,14 @@ pub(crate) struct OwnPostgres {
 }
 
 impl OwnPostgres {
-    /// A running server, or `None` if PostgreSQL is not installed and not required.
+    /// Starts a server; `None` if PostgreSQL is not installed and not required.
     pub(crate) fn start_new() -> Option<Self> {
         // Fails if PostgreSQL is required and missing.
         postgres_url()?;
         let installed = std::fs::read_dir("/usr/lib/postgresql").ok()?;
         let programs = installed.map(|entry| entry.unwrap().path().join("bin")).max()?;
         let directory = TempDir::new().unwrap();
-        // PostgreSQL runs as another user.
+        // PostgreSQL runs as another user, which must be able to reach the directory.
         std::fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let server = Self { directory, programs, port };
@@ -47,7 +47,7 @@ impl OwnPostgres {
         self.pg_ctl(&["start", "--wait", "--log", &format!("{path}/log"), "--options", &options]);
     }
 
-    /// Stops the server as a crash does.
+    /// Stops the server like a crash.
     pub(crate) fn stop(&self) {
         self.pg_ctl(&["stop", "--mode", "immediate"]);
     }
@@ -75,7 +75,7 @@ impl OwnPostgres {
 
 impl Drop for OwnPostgres {
     fn drop(&mut self) {
-        // The test may have stopped it.
+        // The test may already have stopped the server.
         let _ = self.command(&["stop", "--mode", "immediate"]).stderr(Stdio::null()).status();
     }
 }

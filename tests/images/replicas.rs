@@ -1,4 +1,4 @@
-//! Several servers on one PostgreSQL, each with its own copy of the base image: all send the same image.
+//! Several servers on one PostgreSQL database, each with its own copy of the base image. All send the same image.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::{ImageTestServer, base_image_bytes, run};
 
 /// The URL of the load balancer.
 const URL: &str = "http://images.example.com";
-/// How long a replica may take to notice a change: half a second, on any machine.
+/// Maximum time until a replica notices a change. A replica needs half a second on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 const FILES: [&str; 6] = ["full.iso", "minimal.iso", "initrd", "kernel", "rootfs", "script.ipxe"];
 
@@ -27,7 +27,7 @@ pub(crate) async fn start_replica(database: &TestDatabase) -> ImageTestServer {
         .await
 }
 
-/// The entity tag of a file and its bytes.
+/// Returns the entity tag and the bytes of a file.
 async fn tag_and_bytes(server: &ImageTestServer, id: &str, name: &str) -> (String, Vec<u8>) {
     let answer = server.get(&format!("/i/{id}/{name}")).await;
     assert_eq!(answer.status(), 200, "{name}");
@@ -53,17 +53,17 @@ fn replicas_serve_the_same_images() {
         other.api(Method::PATCH, &format!("/infra-envs/{id}"), &change).await;
         let after = tag_and_bytes(&other, &id, "full.iso").await;
         assert!(after.0 != before.0 && after.1 != before.1);
-        // A response cached on one replica is also returned by another one.
-        let begun = Instant::now();
-        let heard = loop {
+        // The other replica may send the old image for a moment, and then sends the same new image.
+        let start = Instant::now();
+        let current = loop {
             match tag_and_bytes(&one, &id, "full.iso").await {
                 known if known == before => {
-                    assert!(begun.elapsed() < PATIENCE, "a replica does not notice the change")
+                    assert!(start.elapsed() < PATIENCE, "a replica does not notice the change")
                 }
-                heard => break heard,
+                current => break current,
             }
         };
-        assert!(heard == after);
+        assert!(current == after);
         // A download continues on any replica.
         let url = format!("{}/i/{id}/full.iso", other.base);
         let rest =

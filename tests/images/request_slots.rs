@@ -1,4 +1,4 @@
-//! How many image requests are handled at a time.
+//! The limit of concurrent image requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,7 +31,7 @@ pub(crate) struct InputsGate {
 }
 
 impl InputsGate {
-    /// A gate that lets this many requests pass at a time.
+    /// A gate that admits `most` requests at a time.
     pub(crate) fn with_permits(most: usize) -> Arc<Self> {
         Arc::new(Self { open: Semaphore::new(most), asked: AtomicUsize::new(0) })
     }

@@ -1,5 +1,5 @@
-//! URLs with the revision of an image: they change if and only if the bytes of the image change, and a URL never returns
-//! bytes of another revision.
+//! URLs with the revision of an image. They change if and only if the bytes of the image change, and a URL never
+//! returns bytes of another revision.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ struct Edit {
 #[derive(Debug)]
 enum EditAction {
     Patch(Value),
-    /// The API cannot change mirrors.
+    /// A change of the mirrors in the store, because the API cannot change them.
     Mirrors(Option<MirrorRegistries>),
 }
 
@@ -101,7 +101,7 @@ fn edits() -> Vec<Edit> {
         edit(json!({"ignition_config_override": spaced}), none),
         edit(json!({"kernel_arguments": [{"operation": "append", "value": "loud"}]}), both),
         edit(json!({"additional_trust_bundle": CERTIFICATE}), both),
-        // Only live systems that run nmstate wait, from 4.18 on.
+        // Only live systems that run nmstate have this delay, from 4.18 on.
         edit(json!({"network_discovery_delay_seconds": 7}), none),
         edit_mirrors(None, both),
         edit_mirrors(Some(CERTIFICATE), both),
@@ -127,8 +127,8 @@ impl ImageTestServer {
         }
     }
 
-    fn path(&self, shown: &Value) -> String {
-        shown["download_url"].as_str().unwrap().strip_prefix(&self.base).unwrap().to_owned()
+    fn path(&self, infra_env: &Value) -> String {
+        infra_env["download_url"].as_str().unwrap().strip_prefix(&self.base).unwrap().to_owned()
     }
 
     async fn record(&self, id: &str) -> InfraEnvRecord {
@@ -139,7 +139,7 @@ impl ImageTestServer {
         self.inventory.image_urls(&self.record(id).await).await.unwrap()
     }
 
-    /// The digest of a file at a URL of this server.
+    /// Returns the digest of a file at a URL of this server.
     async fn digest(&self, url: &str) -> Digest {
         Digest::from_data(&self.get_bytes(url.strip_prefix(&self.base).unwrap_or(url)).await)
     }
@@ -152,7 +152,7 @@ impl ImageTestServer {
         request.send().await.unwrap()
     }
 
-    /// Replaces the record of an infra-env, as a change of its image source does.
+    /// Replaces the record of an infra-env, like a change of its image source.
     async fn replace_record(&self, id: &str, edit: impl Fn(&mut InfraEnvRecord)) {
         let id: InfraEnvId = id.parse().unwrap();
         let edit = &edit;
@@ -169,7 +169,7 @@ impl ImageTestServer {
         self.inventory.records().change(change).await.unwrap();
     }
 
-    /// The same records after a restart, or on another replica, with these settings.
+    /// Opens the same records as after a restart, or as on another replica, with these settings.
     fn restarted(&self, settings: Settings) -> Inventory {
         let records = Arc::clone(self.inventory.records().store());
         let (files, catalogue) = (self.inventory.files().clone(), self.inventory.catalogue().clone());
@@ -178,7 +178,7 @@ impl ImageTestServer {
 }
 
 impl ImageTestServer {
-    /// Serves the same infra-envs without any cached plan, and returns the URL of that server.
+    /// Serves the same infra-envs without any cached plan, and returns the URL of the new server.
     async fn serve_again(&self) -> String {
         let inventory = self.restarted(self.inventory.settings().clone());
         let (known, embedded) =
@@ -197,7 +197,7 @@ fn reason(refusal: &Value) -> &str {
     refusal["reason"].as_str().unwrap_or_else(|| panic!("{refusal}"))
 }
 
-/// The revision in a path that ends with `/{revision}/{file}`.
+/// Returns the revision in a path that ends with `/{revision}/{file}`.
 fn revision(path: &str) -> &str {
     path.rsplit('/').nth(1).unwrap()
 }
@@ -208,8 +208,8 @@ fn url_changes_if_and_only_if_the_bytes_change() {
         let server = ImageTestServer::start_without_tokens().await;
         for (kind, image_type) in ["full-iso", "minimal-iso"].into_iter().enumerate() {
             let (_, id) = server.create_infra_env().await;
-            let shown = server.edit(&id, &json!({"image_type": image_type})).await;
-            let (mut url, mut initrd) = (server.path(&shown), server.image_urls(&id).await.initrd);
+            let infra_env = server.edit(&id, &json!({"image_type": image_type})).await;
+            let (mut url, mut initrd) = (server.path(&infra_env), server.image_urls(&id).await.initrd);
             let mut digest = server.digest(&url).await;
             let mut initrd_digest = server.digest(initrd.reveal()).await;
             for Edit { action, changes } in edits() {
@@ -299,7 +299,7 @@ fn edit_and_its_reversal_return_to_the_first_url() {
 }
 
 #[test]
-fn held_revision_is_served_after_an_edit() {
+fn cached_revision_is_served_after_an_edit() {
     run(async {
         let server = ImageTestServer::start_without_tokens().await;
         let (made, id) = server.create_infra_env().await;
@@ -311,7 +311,7 @@ fn held_revision_is_served_after_an_edit() {
         let etag = header(&first, "etag");
         let mut bytes = first.bytes().await.unwrap().to_vec();
         let new = server.path(&server.edit(&id, &json!({"pull_secret": PULL_SECRET})).await);
-        // The rest of a download without `If-Range` is of the same image as its beginning.
+        // The rest of a download without `If-Range` belongs to the same image as its beginning.
         let rest = server.range(&old, "bytes=100000-", &[]).await;
         assert_eq!((rest.status().as_u16(), header(&rest, "etag")), (206, etag.clone()));
         bytes.extend(rest.bytes().await.unwrap());
@@ -362,7 +362,7 @@ fn lost_revision_is_gone_and_names_the_current_url() {
         assert_eq!(refused.status(), 410);
         let refusal: Value = refused.json().await.unwrap();
         assert!(reason(&refusal).ends_with(&format!("the current image is {}", urls.initrd.reveal())));
-        // A range request for the old revision gets nothing of the new one.
+        // A range request for the old revision gets no byte of the new one.
         assert_eq!(server.range(&old, "bytes=100-199", &[]).await.status(), 410);
         let current = server.path(&new);
         for (text, status) in [
@@ -394,7 +394,7 @@ fn error_for_a_lost_revision_has_the_credential_of_the_request() {
         let token = new.split('/').nth(4).unwrap();
         let by_id = |text: &str| text.replace(&format!("byapikey/{token}"), &format!("byid/{id}"));
         let (old_by_id, new_by_id) = (by_id(&old), by_id(new));
-        let gone = async |path: &str, user: Option<&str>| {
+        let current_image_of_gone = async |path: &str, user: Option<&str>| {
             let mut request = server.client.get(format!("{}{path}", server.base));
             if let Some(user) = user {
                 request = request.bearer_auth(user);
@@ -404,14 +404,17 @@ fn error_for_a_lost_revision_has_the_credential_of_the_request() {
             let refusal: Value = response.json().await.unwrap();
             reason(&refusal).split_once("the current image is ").unwrap().1.to_owned()
         };
-        assert_eq!(gone(&old, None).await, new);
-        assert_eq!(server.get(&gone(&old, None).await[server.base.len()..]).await.status(), 200);
-        let with_key = gone(&format!("{old_by_id}?api_key={token}"), None).await;
+        assert_eq!(current_image_of_gone(&old, None).await, new);
+        assert_eq!(
+            server.get(&current_image_of_gone(&old, None).await[server.base.len()..]).await.status(),
+            200
+        );
+        let with_key = current_image_of_gone(&format!("{old_by_id}?api_key={token}"), None).await;
         assert_eq!(with_key, format!("{new_by_id}?api_key={token}"));
-        assert_eq!(gone(&old_by_id, Some(&user)).await, new_by_id);
+        assert_eq!(current_image_of_gone(&old_by_id, Some(&user)).await, new_by_id);
         let initrd = format!("/images/{id}/0123456789abcdef/pxe-initrd?version=4.14&arch=x86_64");
-        assert!(!gone(&initrd, Some(&user)).await.contains(token));
-        assert!(gone(&format!("{initrd}&api_key={token}"), None).await.contains(token));
+        assert!(!current_image_of_gone(&initrd, Some(&user)).await.contains(token));
+        assert!(current_image_of_gone(&format!("{initrd}&api_key={token}"), None).await.contains(token));
         for path in [&old_by_id, &new_by_id[server.base.len()..], &initrd] {
             assert_eq!(server.get(path).await.status(), 401, "{path}");
         }
@@ -460,16 +463,16 @@ fn published_urls_return_their_files() {
         let urls = server.image_urls(&id).await;
         assert_eq!(urls.iso.reveal(), made["download_url"]);
         assert_eq!(revision(urls.iso.reveal()), urls.revision.to_string());
-        let shown =
+        let image_url =
             server.api(Method::GET, &format!("/infra-envs/{id}/downloads/image-url"), &json!({})).await;
-        assert_eq!(shown["url"], made["download_url"]);
+        assert_eq!(image_url["url"], made["download_url"]);
         let script = String::from_utf8(
             server
                 .get_bytes(&urls.ipxe_script(IpxeScript::DiscoveryImageAlways).reveal()[server.base.len()..])
                 .await,
         )
         .unwrap();
-        // Users save scripts, so these boot the current image.
+        // Users save scripts, so the URLs in scripts mean the current image.
         let plain = format!("{}/images/{id}/pxe-initrd?arch=x86_64&version=4.14", server.base);
         for url in [&plain, &urls.kernel, &urls.rootfs] {
             assert!(script.contains(url), "{url}: {script}");
@@ -491,7 +494,7 @@ fn published_urls_return_their_files() {
     });
 }
 
-/// Clients that request alternating revisions during edits get the bytes of the revision in their URL, or an error.
+/// Clients request alternating revisions during edits. They get the bytes of the revision in their URL, or an error.
 #[test]
 fn revision_has_one_content_during_edits() {
     run(async {
@@ -506,7 +509,8 @@ fn revision_has_one_content_during_edits() {
         }
         assert_eq!(contents.len(), 3);
         let contents = Arc::new(contents);
-        // Another server has none of these plans, so requests are for the current image or gone.
+        // The new server has no plans of old revisions, so it sends the revision if it is current, and otherwise
+        // responds with 410.
         let fresh = server.serve_again().await;
         let readers: Vec<_> = contents
             .keys()
@@ -529,7 +533,7 @@ fn revision_has_one_content_during_edits() {
     });
 }
 
-/// Reads ranges of one revision during edits. Returns the number of ranges that were served.
+/// Reads ranges of one revision during edits. Returns the number of served ranges.
 async fn count_served_ranges((client, url): (Client, String), content: &[u8]) -> usize {
     let mut served = 0;
     for start in (0..60_000).step_by(1000) {

@@ -1,4 +1,4 @@
-//! A database that answers and cannot be used: locked, renamed, missing, read-only or removed.
+//! A reachable but unusable database: locked, renamed, missing, read-only or removed.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use super::outage::{
 };
 use super::{API, ImageTestServer, header, run};
 
-/// A server on its own database of the shared PostgreSQL server, with an infra-env that it knows.
+/// Runs a test with a server on its own database of the shared PostgreSQL server. The server has cached an infra-env.
 fn with_known_image(test: impl AsyncFn(&ImageTestServer, &TestDatabase, &str)) {
     run(async {
         let Some(postgres) = postgres_url() else { return };
@@ -41,15 +41,15 @@ fn feed(server: &ImageTestServer) -> &Feed {
 }
 
 async fn wait_for_contact(server: &ImageTestServer, expected: Contact) {
-    let begun = Instant::now();
+    let start = Instant::now();
     while feed(server).contact() != expected {
-        assert!(begun.elapsed() < PATIENCE, "{:?}", feed(server).contact());
+        assert!(start.elapsed() < PATIENCE, "{:?}", feed(server).contact());
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
 #[test]
-fn locked_tables_do_not_delay_known_images() {
+fn locked_tables_do_not_delay_cached_images() {
     with_known_image(async |server, database, path| {
         let id: InfraEnvId = path.split('/').nth(2).unwrap().parse().unwrap();
         let before = etag(server, path).await;
@@ -58,13 +58,13 @@ fn locked_tables_do_not_delay_known_images() {
         wait_for_readiness(server, (503, "unusable")).await;
         assert_eq!(health(server).await, 503);
         wait_for_contact(server, Contact::Unusable).await;
-        // A whole attempt of the feed to read the tables is between two of its connections.
-        let (begun, connections) = (Instant::now(), feed(server).listening_since());
+        // The feed makes at least one whole attempt to read the tables between two of its connections.
+        let (start, connections) = (Instant::now(), feed(server).listening_since());
         while feed(server).listening_since() < connections + 2 {
-            assert!(begun.elapsed() < PATIENCE);
-            // Waits neither for the database nor for the feed.
-            let known = server.inventory.served_infra_env(id, None, None).now_or_never();
-            assert!(matches!(known, Some(Ok(_))), "{:?}", feed(server).contact());
+            assert!(start.elapsed() < PATIENCE);
+            // The cached record is available without waiting for the database or the feed.
+            let record = server.inventory.served_infra_env(id, None, None).now_or_never();
+            assert!(matches!(record, Some(Ok(_))), "{:?}", feed(server).contact());
             assert_eq!(etag(server, path).await, before);
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -97,7 +97,7 @@ fn missing_tables_make_the_server_unready() {
 }
 
 #[test]
-fn tables_that_others_lock_against_writes_make_the_server_unready() {
+fn tables_locked_against_writes_make_the_server_unready() {
     with_known_image(async |server, database, path| {
         let mut blocker = PgConnection::connect(&database.url).await.unwrap();
         blocker.execute("BEGIN; LOCK TABLE events IN SHARE MODE").await.unwrap();
@@ -110,7 +110,7 @@ fn tables_that_others_lock_against_writes_make_the_server_unready() {
 }
 
 #[test]
-fn read_only_database_answers_503() {
+fn read_only_database_causes_503() {
     with_known_image(async |server, database, path| {
         let (address, name) = database.url.rsplit_once('/').unwrap();
         let elsewhere = format!("{address}/postgres");
@@ -137,7 +137,7 @@ fn read_only_database_answers_503() {
 }
 
 #[test]
-fn sqlite_file_that_cannot_be_changed_makes_the_server_unready() {
+fn unwritable_sqlite_file_makes_the_server_unready() {
     run(async {
         let server = ImageTestServer::start_without_tokens().await;
         wait_for_readiness(&server, (200, "reachable")).await;
@@ -158,7 +158,7 @@ fn sqlite_file_that_cannot_be_changed_makes_the_server_unready() {
     });
 }
 
-/// However many clients ask, the database is tested once for all of them.
+/// One test of the database serves any number of concurrent requests.
 #[test]
 fn concurrent_requests_share_one_check_of_the_database() {
     with_known_image(async |server, database, _| {
@@ -166,10 +166,10 @@ fn concurrent_requests_share_one_check_of_the_database() {
         blocker.execute("BEGIN; LOCK TABLE records IN ACCESS EXCLUSIVE MODE").await.unwrap();
         // Within a transaction, PostgreSQL shows the same activity all the time.
         let mut watcher = PgConnection::connect(&database.url).await.unwrap();
-        let (begun, mut most) = (Instant::now(), 0);
-        // The result of an earlier check may still be used, and no check waits then.
+        let (start, mut most) = (Instant::now(), 0);
+        // The server may still use the result of an earlier check, and then no check waits.
         while most == 0 {
-            assert!(begun.elapsed() < PATIENCE);
+            assert!(start.elapsed() < PATIENCE);
             let mut requests = std::pin::pin!(join_all((0..50).map(|_| server.get("/ready"))));
             loop {
                 let query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' \

@@ -1,4 +1,4 @@
-//! `iso customize`: its config is identical to the installer's, byte for byte.
+//! `iso customize`: the embedded config is identical to the installer's, byte for byte.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::{
     images_for_independent_commands,
 };
 
-/// Files that options name.
+/// Files for the options.
 pub(crate) const INPUTS: &[(&str, &str)] = &[
     ("live.ign", CONFIG),
     (
@@ -89,7 +89,7 @@ pub(crate) const COMBINATIONS: &[&str] = &[
      --ignition-ca ca.pem --pre-install hook.sh --post-install hook.sh --installer-config install.yaml",
 ];
 
-/// Invalid options, for images that support all of them.
+/// Invalid options, for images that support all options.
 pub(crate) const REFUSED: &[&str] = &[
     "--live-ignition broken.ign",
     "--live-ignition old.ign",
@@ -113,7 +113,7 @@ impl ProgramPair<'_> {
 }
 
 #[test]
-fn every_combination_of_options_gives_the_same_image() {
+fn every_combination_of_options_makes_the_same_image() {
     check_each(images_for_independent_commands(), OracleImage::name, |subject| {
         let pair = ProgramPair::new(subject).write_sample_inputs();
         for options in commands_for(&subject.name, COMBINATIONS) {
@@ -174,7 +174,7 @@ fn live_kargs_start_from_the_defaults() {
             pair.compare_edit_line("iso customize --live-karg-replace a=b -f", ComparisonKind::Exact)
                 .is_none()
         );
-        // Kernel arguments alone create no config, and force without arguments keeps the existing ones.
+        // Kernel arguments alone create no config. `--force` without arguments keeps the existing arguments.
         pair.compare_exactly("iso ignition show image.iso");
         pair.compare_edit_line("iso customize -f --live-ignition live.ign", ComparisonKind::Image);
         pair.compare_exactly("iso kargs show image.iso");
@@ -185,7 +185,7 @@ fn live_kargs_start_from_the_defaults() {
 }
 
 #[test]
-fn customised_image_is_customised_again_only_with_force() {
+fn repeated_customisation_requires_force() {
     check_each(images_for_independent_commands(), OracleImage::name, |subject| {
         let before = [
             "iso ignition embed -i live.ign image.iso",
@@ -214,7 +214,7 @@ fn customised_image_is_customised_again_only_with_force() {
     });
 }
 
-/// A member that is neither a config nor a network file does not make an image a customised one.
+/// A member that is neither a config nor a network file does not count as a customisation.
 #[test]
 fn foreign_members_are_not_a_customisation() {
     let Some(subject) = full_featured_image() else { return };
@@ -229,9 +229,9 @@ fn foreign_members_are_not_a_customisation() {
     pair.compare_edit_line("iso customize --live-ignition live.ign", ComparisonKind::Image).unwrap();
 }
 
-/// The sample inputs of the installer's own tests, all of them at once.
+/// The sample inputs of the installer's own tests, all of them in one command.
 #[test]
-fn sample_inputs_of_the_installer_give_the_same_image() {
+fn sample_inputs_of_the_installer_make_the_same_image() {
     let (Some(subject), Some(suite)) = (full_featured_image(), require_path("KINDLING_INSTALLER_SUITE"))
     else {
         return;

@@ -1,4 +1,4 @@
-//! `dev`: what the installer shows of images and archives, and what it extracts.
+//! `dev`: the descriptions of images and archives, and the extracted files, compared with the installer's.
 
 use fixtures::{Expect, HostileArchive, Stage, hostile_archives};
 
@@ -36,12 +36,12 @@ fn initrds_of_images_are_listed_and_extracted_alike() {
             "dev extract initrd --verbose --directory some image-initrd.img etc/coreos*",
         );
         assert_same_extraction(&pair, "dev extract initrd -C none image-initrd.img none");
-        // A second time: existing files are kept.
+        // A second extraction keeps existing files.
         assert_same_extraction(&pair, "dev extract initrd -C out image-initrd.img");
     });
 }
 
-/// Compares files only; their modes are in [`crate::differences`].
+/// Compares only the files. [`crate::differences`] tests their modes.
 #[track_caller]
 fn assert_same_extraction(pair: &ProgramPair, line: &str) {
     let (ours, theirs) = pair.run_both(&line.split_whitespace().collect::<Vec<_>>(), b"");
@@ -56,7 +56,7 @@ fn assert_same_extraction(pair: &ProgramPair, line: &str) {
     assert!(["File exists", "path traversal"].into_iter().all(said), "{}\n{}", ours.stderr, theirs.stderr);
 }
 
-/// Archives on which all careful readers agree. The archive of zeros is in [`crate::differences`].
+/// Archives that all careful programs read alike. The archive of zeros is in [`crate::differences`].
 fn agreed_hostile_archives() -> Vec<HostileArchive> {
     let decided = |archive: &HostileArchive| archive.expect != Expect::Either && archive.name != "zeros";
     hostile_archives().into_iter().filter(decided).collect()
@@ -71,11 +71,14 @@ fn both_distinguish_legal_from_broken_archives() {
         |archive| {
             let pair = ProgramPair::new(subject);
             pair.write_to_both("initrd.img", archive.bytes());
-            let shown = pair.compare_exactly("dev show initrd initrd.img");
+            let file_output = pair.compare_exactly("dev show initrd initrd.img");
             let (ours, theirs) = pair.run_both(&["dev", "show", "initrd", "-"], &archive.bytes());
             assert_eq!((ours.status.code(), &ours.stdout), (theirs.status.code(), &theirs.stdout));
-            assert_eq!(shown.stdout, ours.stdout);
-            assert_eq!(shown.status.success(), !matches!(archive.expect, Expect::Refuse(Stage::Archive)));
+            assert_eq!(file_output.stdout, ours.stdout);
+            assert_eq!(
+                file_output.status.success(),
+                !matches!(archive.expect, Expect::Refuse(Stage::Archive))
+            );
             assert_same_extraction(&pair, "dev extract initrd -v -C out initrd.img");
         },
     );

@@ -1,4 +1,4 @@
-//! Intended differences from the installer. Each test gives the reason and shows what the installer does.
+//! Intended differences from the installer. Each test explains the reason and shows the installer's behaviour.
 
 use std::process::Stdio;
 
@@ -13,7 +13,7 @@ impl ProgramPair<'_> {
     }
 }
 
-/// GRUB's script lexer ends a command at these characters. Between double quotes it leaves them alone.
+/// GRUB's script lexer ends a command at these characters, except between double quotes.
 #[test]
 fn urls_with_boot_loader_syntax_are_quoted() {
     let Some(subject) = full_featured_image() else { return };
@@ -27,16 +27,16 @@ fn urls_with_boot_loader_syntax_are_quoted() {
         let (ours, theirs) = pair.run_and_expect_difference("iso kargs show minimal.iso");
         let quoted = format!("\"coreos.live.rootfs_url={url}\"");
         let value_quoted = format!("coreos.live.rootfs_url=\"{url}\"");
-        let shown = ours.expect_text();
-        assert!(shown.contains(&quoted) || shown.contains(&value_quoted), "{shown}");
+        let output = ours.expect_text();
+        assert!(output.contains(&quoted) || output.contains(&value_quoted), "{output}");
         assert!(theirs.expect_text().contains(&format!("coreos.live.rootfs_url={url}")));
-        // The installer reads images that Kindling has written.
+        // The installer must be able to read the image that Kindling has written.
         pair.exchange_file("minimal.iso");
-        assert_eq!(pair.run_and_expect_difference("iso kargs show minimal.iso").1.expect_text(), shown);
+        assert_eq!(pair.run_and_expect_difference("iso kargs show minimal.iso").1.expect_text(), output);
     }
 }
 
-/// No quoting makes these safe in both boot loaders, and the live system supports only these schemes.
+/// No quoting makes these values safe in both boot loaders, and the live system supports only these schemes.
 #[test]
 fn urls_that_cannot_work_are_refused() {
     let Some(subject) = full_featured_image() else { return };
@@ -61,7 +61,7 @@ fn urls_that_cannot_work_are_refused() {
     }
 }
 
-/// A line break would end the boot loader's line, and make the rest a command.
+/// A line break would end the boot loader's line and turn the rest into a command.
 #[test]
 fn control_characters_in_kernel_arguments_are_refused() {
     check_each(images_for_independent_commands(), OracleImage::name, |subject| {
@@ -81,7 +81,7 @@ fn control_characters_in_kernel_arguments_are_refused() {
     });
 }
 
-/// A reset must repair invalid bytes. The installer decodes the area first, and fails.
+/// A reset must repair invalid bytes. The installer fails, because it decodes the area first.
 #[test]
 fn reset_repairs_what_the_installer_cannot() {
     check_each(images_for_independent_commands(), OracleImage::name, |subject| {
@@ -107,7 +107,7 @@ fn reset_repairs_what_the_installer_cannot() {
     });
 }
 
-/// Kernel arguments are independent of the archive, and `customize -f` replaces it in any state.
+/// Kernel arguments do not depend on the archive, and `customize -f` replaces an archive in any state.
 #[test]
 fn broken_archive_fails_only_the_commands_that_read_it() {
     check_each(images_for_independent_commands(), OracleImage::name, |subject| {
@@ -138,14 +138,14 @@ fn broken_archive_fails_only_the_commands_that_read_it() {
     });
 }
 
-/// The same for kernel arguments that differ between areas.
+/// A reset must repair kernel arguments that differ between areas. The installer fails.
 #[test]
 fn reset_repairs_kernel_arguments_that_disagree() {
     check_each(images_for_independent_commands(), OracleImage::name, |subject| {
         let pair = ProgramPair::new(subject);
-        let shown = pair.compare_exactly("dev show iso --kargs image.iso");
-        let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
-        let areas = shown["kargs"].as_array().unwrap();
+        let output = pair.compare_exactly("dev show iso --kargs image.iso");
+        let output: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let areas = output["kargs"].as_array().unwrap();
         if areas.len() < 2 {
             return;
         }
@@ -161,7 +161,8 @@ fn reset_repairs_kernel_arguments_that_disagree() {
     });
 }
 
-/// The installer copies a gigabyte and then finds that the output exists. A bad config shows which check came first.
+/// The installer copies a gigabyte before it detects the existing output. An invalid config shows which check runs
+/// first.
 #[test]
 fn existing_output_is_refused_before_any_work() {
     let Some(subject) = full_featured_image() else { return };
@@ -179,7 +180,7 @@ fn existing_output_is_refused_before_any_work() {
     assert_eq!(pair.ours().read("taken"), b"mine");
 }
 
-/// All or nothing: the installer leaves the root file system behind.
+/// A failed extraction leaves no file. The installer leaves the root file system.
 #[test]
 fn failed_extraction_leaves_no_files() {
     check_each(images_for_independent_commands(), OracleImage::name, |subject| {
@@ -193,7 +194,7 @@ fn failed_extraction_leaves_no_files() {
     });
 }
 
-/// An interrupted in-place edit: both programs refuse the image, Kindling says why.
+/// After an interrupted in-place edit, both programs refuse the image, and Kindling explains why.
 #[test]
 fn interrupted_edit_is_refused_by_the_installer_too() {
     check_each(images_for_independent_commands(), OracleImage::name, |subject| {
@@ -234,7 +235,7 @@ fn zeros_are_an_empty_archive() {
     theirs.expect_failure("decoding initrd");
 }
 
-/// Old images for s390x and other ISO images have no Ignition area. Commands that do not need it still work.
+/// Old images for s390x and other ISO images have no Ignition area. Commands that do not need the area still work.
 #[test]
 fn image_without_an_ignition_area_is_readable() {
     let is_old = |subject: &&OracleImage| subject.area.is_none() && subject.name.contains("s390x");
@@ -249,7 +250,7 @@ fn image_without_an_ignition_area_is_readable() {
     });
 }
 
-/// Kindling reports unsupported features before it reads any file; the installer reads some files first.
+/// Kindling reports unsupported features before it reads any file. The installer reads some files first.
 #[test]
 fn features_are_checked_before_files_are_read() {
     let Some(subject) = all_images().iter().find(|subject| subject.name == "2021-01.aarch64") else { return };
@@ -259,7 +260,7 @@ fn features_are_checked_before_files_are_read() {
     theirs.expect_failure("parsing Ignition config");
 }
 
-/// The first line of a hook's unit names the program that wrote it. It is a comment.
+/// The first line of a hook's unit is a comment with the program that wrote it.
 #[test]
 fn generated_units_name_their_author() {
     let Some(subject) = full_featured_image() else { return };
@@ -270,7 +271,7 @@ fn generated_units_name_their_author() {
     assert!(theirs.expect_text().contains("# Generated by coreos-installer {iso|pxe} customize"));
 }
 
-/// Extracted files may be secret, and NetworkManager ignores keyfiles that are readable by others.
+/// Extracted files may be secret, and NetworkManager ignores keyfiles that other users can read.
 #[test]
 fn extracted_files_are_private() {
     let Some(subject) = full_featured_image() else { return };
@@ -293,7 +294,7 @@ fn extracted_files_are_private() {
     }
 }
 
-/// A closed pipe is not an error, not even for an image. The installer reports an error or dies of a signal.
+/// A closed pipe is not an error, not even for an image. The installer reports an error, or a signal kills it.
 #[test]
 fn closed_pipe_is_not_an_error() {
     let Some(subject) = full_featured_image() else { return };

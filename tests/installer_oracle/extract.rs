@@ -23,7 +23,7 @@ fn network_boot_files_do_not_show_customisations() {
     });
 }
 
-/// Extracts to a file and to standard output, and returns the image; `None` if both programs fail.
+/// Extracts a minimal image to a file and to standard output. Returns the image; `None` if both programs fail.
 #[track_caller]
 fn minimal_iso_of_both(pair: &ProgramPair, options: &str) -> Option<Vec<u8>> {
     let file = pair.compare_exactly(&format!("iso extract minimal-iso {options} image.iso minimal.iso"));
@@ -98,7 +98,7 @@ fn rejects_minimal_form_of_customised_images() {
 
 /// The digest is checked before the other arguments.
 #[test]
-fn altered_image_gives_another_digest() {
+fn changed_image_is_refused_because_of_its_digest() {
     check_each(all_images(), OracleImage::name, |subject| {
         let pair = ProgramPair::new(subject);
         let mut altered = subject.bytes.clone();
@@ -124,7 +124,7 @@ fn rejects_existing_output_name() {
             pair.compare_exactly("iso extract minimal-iso image.iso image.iso");
         }
         pair.write_to_both("image-initrd.img", "mine");
-        // The installer prints the path of a file before it writes it.
+        // The installer prints the path of a file before it writes the file.
         let (ours, theirs) = pair.run_both(&["iso", "extract", "pxe", "image.iso"], b"");
         assert_eq!(ours.status.code(), theirs.status.code());
         assert!(ours.stdout.is_empty(), "{}", ours.stdout_text());

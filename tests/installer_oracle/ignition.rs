@@ -18,7 +18,7 @@ fn embed_show_and_remove_agree_on_every_image() {
         let embedded = pair.compare_edit_line("iso ignition embed -i config.ign", ComparisonKind::Image);
         assert_eq!(embedded.is_some(), subject.area.is_some());
         pair.compare_after_exchange("iso ignition show image.iso");
-        // Again, without and with force.
+        // A second edit, without and with `--force`.
         pair.compare_exactly("iso ignition embed -i other.ign image.iso");
         pair.compare_as("iso ignition embed -f -i other.ign image.iso", ComparisonKind::Image);
         pair.compare_after_exchange("iso ignition show image.iso");
@@ -30,12 +30,12 @@ fn embed_show_and_remove_agree_on_every_image() {
 }
 
 impl ProgramPair<'_> {
-    /// Gives each program the other's image and compares the results.
+    /// Swaps the images of the two programs, and compares the results of a command.
     #[track_caller]
     pub(crate) fn compare_after_exchange(&self, line: &str) {
         let before = self.compare_as(line, ComparisonKind::Image).stdout;
         self.exchange_file("image.iso");
-        // The comment that names the author was part of the image.
+        // The comment with the author was part of the image.
         let (ours, theirs) = self.run_both(&line.split_whitespace().collect::<Vec<_>>(), b"");
         assert_eq!(ours.status, theirs.status, "{line}: after the exchange");
         let printed = [before, ours.stdout, theirs.stdout].map(|stdout| name_installer_as_author(&stdout));
@@ -91,15 +91,15 @@ fn deprecated_spellings_work_and_warn() {
         pair.compare_edit_line("iso embed -c config.ign", ComparisonKind::Image).unwrap();
         assert!(pair.compare_edit_line("iso embed --config config.ign", ComparisonKind::Image).is_none());
         pair.compare_edit_line("iso embed -f -c config.ign", ComparisonKind::Image).unwrap();
-        let shown = pair.compare_exactly("iso show image.iso");
-        assert_eq!(shown.stdout_text(), CONFIG);
-        assert!(shown.stderr.contains("`iso show` is deprecated; use `iso ignition show`."));
+        let output = pair.compare_exactly("iso show image.iso");
+        assert_eq!(output.stdout_text(), CONFIG);
+        assert!(output.stderr.contains("`iso show` is deprecated; use `iso ignition show`."));
         pair.compare_edit_line("iso remove", ComparisonKind::Image).unwrap();
         pair.assert_pristine();
     });
 }
 
-/// Archives of other programs: everything that the installer reads is read, kept and written back.
+/// Archives of other programs: Kindling reads, keeps and writes back every archive that the installer reads.
 #[test]
 fn archives_of_other_programs_are_read_and_kept() {
     let Some(subject) = full_featured_image() else { return };
@@ -127,7 +127,7 @@ fn archives_of_other_programs_are_read_and_kept() {
     );
 }
 
-/// Other programs decode an area, too: the kernel, and common tools.
+/// The kernel and common tools decode an area, too.
 #[test]
 fn embedded_archive_is_readable_by_xz_and_cpio() {
     let (Some(subject), Some(xz), Some(cpio)) =

@@ -4,7 +4,7 @@ use crate::program_pair::{ComparisonKind, ProgramPair};
 use crate::support::check_each;
 use crate::{OracleImage, all_images, commands_for, commands_in_turn, images_for_independent_commands};
 
-/// Operations on the kernel arguments; the defaults contain `ignition.firstboot` and `ignition.platform.id=metal`.
+/// Operations on the kernel arguments. The defaults contain `ignition.firstboot` and `ignition.platform.id=metal`.
 const OPERATIONS: &[&[&str]] = &[
     &[],
     &["-a", "foobar=val"],
@@ -36,7 +36,7 @@ const OPERATIONS: &[&[&str]] = &[
     &["-r", "key=old=new", "-a", "key=old"],
     &["-r", "k=1=2", "-r", "k=2=3", "-a", "k=1"],
     &["-d", "ignition.firstboot", "-a", "ignition.firstboot", "-r", "ignition.platform.id=metal=aws"],
-    // Malformed.
+    // Malformed arguments.
     &["-r", "key"],
     &["-r", "key=old"],
     &["-r", "key=old=new=more"],
@@ -45,7 +45,7 @@ const OPERATIONS: &[&[&str]] = &[
     &["-r", "key=old="],
     &["-r", ""],
     &["-r", "ignition.firstboot==x"],
-    // Options of rpm-ostree that the tool does not have.
+    // Options of rpm-ostree that neither program supports.
     &["--append-if-missing", "x"],
     &["--delete-if-present", "x"],
     &["-a"],
@@ -96,19 +96,19 @@ fn edits_build_on_each_other() {
     });
 }
 
-/// The longest line that fits, and one that is a byte longer.
+/// Writes a line of the maximum length, and then a line that is one byte longer.
 #[test]
 fn embed_area_is_usable_to_its_last_byte() {
     check_each(all_images(), OracleImage::name, |subject| {
         let pair = ProgramPair::new(subject);
-        let shown = pair.compare_exactly("iso kargs show image.iso");
-        if !shown.status.success() {
+        let output = pair.compare_exactly("iso kargs show image.iso");
+        if !output.status.success() {
             return;
         }
         let area = pair.compare_exactly("dev show iso --kargs image.iso");
         let area: serde_json::Value = serde_json::from_slice(&area.stdout).unwrap();
         let room = usize::try_from(area["length"].as_u64().unwrap()).unwrap()
-            - shown.stdout_text().trim_end().len()
+            - output.stdout_text().trim_end().len()
             - 2;
         let longest = "x".repeat(room);
         assert!(
@@ -133,7 +133,7 @@ fn editing_kargs_keeps_the_config() {
     check_each(images_for_independent_commands(), OracleImage::name, |subject| {
         let pair = ProgramPair::new(subject);
         pair.compare_edit(&["iso", "ignition", "embed"], b"{}", ComparisonKind::Image).unwrap();
-        // From here on both images have the same archive.
+        // From here on, both images have the same archive.
         pair.theirs().write("image.iso", pair.ours().read("image.iso"));
         pair.compare_edit_line("iso kargs modify -a quiet -d ignition.firstboot", ComparisonKind::Exact);
         pair.compare_exactly("iso ignition show image.iso");

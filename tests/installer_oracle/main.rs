@@ -1,14 +1,15 @@
-//! Kindling compared with the real `coreos-installer`: the same command line on identical copies, then every visible
-//! effect is compared: exit status, standard output, and all files, byte for byte.
+//! Kindling compared with the real `coreos-installer`. Both programs run the same command line on identical copies.
+//! Then the tests compare every visible effect: exit status, standard output, and all files, byte for byte.
 //!
 //! Two things are compared by meaning. Kindling packs embedded archives with a smaller xz dictionary, so the installer
-//! decodes both and their members must be equal; all bytes outside the Ignition area must still be identical. Messages
-//! must agree on one of the phrases that scripts look for.
+//! decodes both archives, whose members must be equal. All bytes outside the Ignition area must be identical. Error
+//! messages must contain the same phrase of a list of phrases that scripts look for.
 //!
 //! Intended differences are in [`differences`], each with its reason.
 //!
-//! The images are all those of the `fixtures` crate and, if `KINDLING_INSTALLER_FIXTURES` names a folder with the
-//! installer's own fixtures (unpacked, `*.iso`), those too. Without the installer in `PATH` all tests are skipped.
+//! The images are all images of the `fixtures` crate. If `KINDLING_INSTALLER_FIXTURES` names a folder with the
+//! installer's own fixtures (unpacked, `*.iso`), the tests use these too. Without the installer in `PATH`, all tests
+//! are skipped.
 
 #![allow(
     clippy::unwrap_used,
@@ -41,24 +42,23 @@ use std::sync::LazyLock;
 use fixtures::{Architecture, Era, Extent};
 use support::{FixtureImage, INSTALLER, ProgramRun, Scratch, all_fixtures, published_images, require_tool};
 
-/// The installer, if it is installed.
+/// The installer; `None` if it is not installed.
 fn installer_path() -> Option<&'static Path> {
     static INSTALLER_PATH: LazyLock<Option<PathBuf>> = LazyLock::new(|| require_tool(INSTALLER));
     INSTALLER_PATH.as_deref()
 }
 
-/// A run of the installer in a folder. Its xz encoder clears 64 MiB for every archive; with huge pages, that takes half
-/// the time.
+/// Prepares a run of the installer in a folder. Its xz encoder clears 64 MiB for every archive, which takes half the
+/// time with huge pages.
 fn installer_run(folder: &Path) -> ProgramRun {
     ProgramRun::new(installer_path().unwrap(), folder).env("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
 }
 
-/// An image on which both programs run.
 #[derive(Debug)]
 struct OracleImage {
     name: String,
     bytes: Vec<u8>,
-    /// The Ignition area, as reported by the installer.
+    /// The Ignition area, as the installer reports it.
     area: Option<Extent>,
 }
 
@@ -66,8 +66,9 @@ impl OracleImage {
     fn new(name: String, bytes: Vec<u8>) -> Self {
         let scratch = Scratch::new();
         scratch.write("image.iso", &bytes);
-        let shown = installer_run(scratch.folder()).args(["dev", "show", "iso", "--ignition", "image.iso"]);
-        let area = serde_json::from_slice::<serde_json::Value>(&shown.run().stdout).ok();
+        let dev_show =
+            installer_run(scratch.folder()).args(["dev", "show", "iso", "--ignition", "image.iso"]);
+        let area = serde_json::from_slice::<serde_json::Value>(&dev_show.run().stdout).ok();
         let area = area.map(|area| Extent {
             offset: area["offset"].as_u64().unwrap(),
             len: area["length"].as_u64().unwrap(),
@@ -80,8 +81,8 @@ impl OracleImage {
     }
 }
 
-/// Images of all kinds; empty without the installer. A run has each era in one or two architectures and all published
-/// images; with `KINDLING_ALL_IMAGES` it has all fixtures, which takes twice as long.
+/// Images of all kinds; empty without the installer. By default, each era is tested with one or two architectures, and
+/// with all published images. With `KINDLING_ALL_IMAGES`, all fixtures are tested, which takes twice as long.
 fn all_images() -> &'static [OracleImage] {
     static SUBJECTS: LazyLock<Vec<OracleImage>> = LazyLock::new(|| {
         if installer_path().is_none() {
@@ -94,7 +95,7 @@ fn all_images() -> &'static [OracleImage] {
     &SUBJECTS
 }
 
-/// Whether each command runs on all images for it.
+/// Returns `true` if each command runs on all images that support it.
 fn has_all_images() -> bool {
     env::var_os("KINDLING_ALL_IMAGES").is_some()
 }
@@ -115,14 +116,14 @@ fn images_for_independent_commands() -> impl Iterator<Item = &'static OracleImag
     all_images().iter().filter(|subject| INDEPENDENT.contains(&subject.name.as_str()))
 }
 
-/// Selects the commands for one of these images: a run has each command on two of the five images.
+/// Selects the commands for one of these images. By default, each command runs on two of the five images.
 fn commands_for<'a, T>(name: &str, commands: &'a [T]) -> Vec<&'a T> {
     let turn = INDEPENDENT.iter().position(|image| *image == name).unwrap();
     let is_chosen = |number: usize| has_all_images() || (number + turn) % INDEPENDENT.len() < 2;
     commands.iter().enumerate().filter(|(number, _)| is_chosen(*number)).map(|(_, command)| command).collect()
 }
 
-/// Selects one of every `step` commands for an image of [`all_images`], other ones for the next image.
+/// Selects one of every `step` commands for an image of [`all_images`], and others for the next image.
 fn commands_in_turn<'a, T>(name: &str, step: usize, commands: &'a [T]) -> Vec<&'a T> {
     let number = all_images().iter().position(|image| image.name == name).unwrap();
     let step = if has_all_images() { 1 } else { step };

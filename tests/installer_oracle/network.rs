@@ -25,7 +25,7 @@ fn embed_extract_and_remove_agree_on_every_image() {
         pair.compare_after_exchange("iso network extract image.iso");
         pair.compare_exactly("iso network embed -k wired.nmconnection image.iso");
         if embedded.is_some() {
-            // Existing settings are replaced as a whole.
+            // The new settings replace all existing settings.
             pair.compare_as("iso network embed -f -k c/second.nmconnection image.iso", ComparisonKind::Image)
                 .expect_success();
             pair.compare_after_exchange("iso network extract image.iso");

@@ -1,11 +1,11 @@
-//! Kindling has every command and option of the installer, with its short form and its value.
+//! Kindling supports every command and option of the installer, with the same short form and value.
 
 use std::collections::BTreeSet;
 
 use crate::installer_path;
 use crate::support::{KINDLING, ProgramRun, Scratch};
 
-/// The installer's commands that Kindling has, including hidden ones.
+/// The installer's commands in Kindling, including hidden ones.
 const COMMANDS: &[&str] = &[
     "iso",
     "iso customize",
@@ -58,12 +58,12 @@ fn every_command_and_option_exists() {
     assert!(missing.is_empty(), "{missing:#?}");
 }
 
-/// The entries of a help text without their descriptions: `-o, --output <path>`, `<ISO>`, `reset`.
+/// Returns the entries of a help text without their descriptions: `-o, --output <path>`, `<ISO>`, `reset`.
 fn interface_entries(help: &str) -> BTreeSet<String> {
     let entry = |line: &str| -> Option<String> {
         let text = line.trim_start();
         let indent = line.len() - text.len();
-        // Descriptions on separate lines are indented further.
+        // Skips descriptions on separate lines, which are indented further.
         if text.is_empty() || !(text.starts_with('-') && indent <= 6 || indent == 2) {
             return None;
         }

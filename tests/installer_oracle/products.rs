@@ -1,5 +1,4 @@
-//! Images that Kindling has re-laid out: the installer accepts them like any other image and edits them just as
-//! Kindling does.
+//! Re-laid-out images of Kindling: the installer accepts them like any other image, and edits them like Kindling.
 
 use std::sync::LazyLock;
 
@@ -11,7 +10,7 @@ use crate::relayout_kinds::{self, RelayoutKind};
 use crate::support::{CONFIG, KEYFILE, Scratch, check_each, extent_of};
 use crate::{OracleImage, commands_for, images_for_independent_commands, installer_run};
 
-/// A product as a subject, and its kind.
+/// An image and the change that required its re-layout.
 struct ProductImage {
     kind: RelayoutKind,
     subject: OracleImage,
@@ -29,7 +28,7 @@ impl ProductImage {
 
 fn product_images() -> &'static [ProductImage] {
     static PRODUCTS: LazyLock<Vec<ProductImage>> = LazyLock::new(|| {
-        let made = |base: &'static OracleImage, kind: RelayoutKind| {
+        let make = |base: &'static OracleImage, kind: RelayoutKind| {
             let image = BaseImage::from_source(Source::from_bytes(base.name(), base.bytes.clone())).unwrap();
             let plan = kind.applies_to(&image).then(|| kind.plan_for(&image))?;
             let bytes = plan.read_all(64 << 20).unwrap();
@@ -38,7 +37,7 @@ fn product_images() -> &'static [ProductImage] {
         images_for_independent_commands()
             .flat_map(|base| {
                 let kinds = commands_for(&base.name, &RelayoutKind::ALL);
-                kinds.into_iter().filter_map(move |kind| made(base, *kind))
+                kinds.into_iter().filter_map(move |kind| make(base, *kind))
             })
             .collect()
     });
@@ -46,16 +45,16 @@ fn product_images() -> &'static [ProductImage] {
 }
 
 #[test]
-fn installer_finds_what_kindling_embedded() {
+fn installer_reads_the_archives_of_kindling() {
     check_each(product_images(), ProductImage::name, |product| {
         let image = product.open_base_image();
         let area = image.require_ignition_area().unwrap().extent;
         let theirs = product.subject.area.unwrap();
         assert_eq!((theirs.offset, theirs.len), (area.offset(), area.len()));
-        let held = archive_members(extent_of(&product.subject.bytes, theirs)).unwrap();
+        let members = archive_members(extent_of(&product.subject.bytes, theirs)).unwrap();
         let ours = image.archive().unwrap();
         let ours = ours.iter().map(|(name, bytes)| (name.to_owned(), bytes.to_vec()));
-        assert!(held == ours.collect(), "{:?}", held.keys());
+        assert!(members == ours.collect(), "{:?}", members.keys());
 
         let pair = ProgramPair::new(&product.subject);
         pair.compare_exactly("iso ignition show image.iso");
@@ -78,7 +77,7 @@ fn both_edit_products_alike() {
     check_each(product_images(), ProductImage::name, |product| {
         let pair = ProgramPair::new(&product.subject);
         pair.write_to_both("wired.nmconnection", KEYFILE);
-        // Each image also with the program that did not make it.
+        // Each program also edits the image of the other.
         let embedded =
             pair.compare_edit(&["iso", "ignition", "embed", "-f"], CONFIG.as_bytes(), ComparisonKind::Image);
         assert!(embedded.is_some());
@@ -93,8 +92,8 @@ fn both_edit_products_alike() {
     });
 }
 
-/// The description of the minimal form refers to the old layout, so re-laid out images have none: an early error is
-/// better than a wrong digest at the end. (An image that was edited in place keeps its description.)
+/// The description of the minimal form refers to the old layout, so re-laid-out images have none: an early error is
+/// better than a wrong digest at the end. (An image edited in place keeps its description.)
 #[test]
 fn products_have_no_minimal_description() {
     check_each(product_images(), ProductImage::name, |product| {
@@ -108,7 +107,7 @@ fn products_have_no_minimal_description() {
     });
 }
 
-/// Far larger than the archives that the installer writes, but it reads them.
+/// The archive is far larger than the archives of the installer, which can still read it.
 #[test]
 fn installer_reads_large_archives() {
     let Some(base) = crate::full_featured_image() else { return };

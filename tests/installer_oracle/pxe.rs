@@ -14,7 +14,7 @@ fn both_wrap_and_unwrap_configs_alike() {
     let stream = pair.compare_as("pxe ignition wrap --ignition-file config.ign", ComparisonKind::Initrd);
     assert!(stream.stdout == pair.ours().read("wrapped.img"), "file and stream differ");
     pair.compare_arguments(&["pxe", "ignition", "wrap"], b"", ComparisonKind::Initrd);
-    // An existing file is overwritten: this is the only command that does so.
+    // Only this command overwrites an existing file.
     pair.compare_arguments(
         &["pxe", "ignition", "wrap", "--output", "wrapped.img"],
         b"{}",
@@ -116,7 +116,7 @@ fn customised_initrds_have_the_same_members() {
                 let printed = name_installer_as_author(&ours.stdout);
                 assert_eq!((ours.status.code(), printed), (theirs.status.code(), theirs.stdout), "{line}");
             }
-            // A customised initrd is refused; without options the command is accepted.
+            // Both programs refuse a customised initrd, and accept a command without options.
             if archive_members(added).unwrap().is_empty() {
                 pair.remove_from_both("out.img");
                 continue;
@@ -124,8 +124,8 @@ fn customised_initrds_have_the_same_members() {
             pair.exchange_file("out.img");
             let again = pair.compare_as("pxe customize -o again.img out.img", ComparisonKind::Initrd);
             assert!(again.stderr.contains("input is already customized"));
-            let taken = pair.compare_as("pxe customize -o out.img initrd.img", ComparisonKind::Initrd);
-            assert!(taken.stderr.contains("File exists"));
+            let refusal = pair.compare_as("pxe customize -o out.img initrd.img", ComparisonKind::Initrd);
+            assert!(refusal.stderr.contains("File exists"));
             pair.remove_from_both("out.img");
         }
     });
@@ -160,7 +160,7 @@ fn rejects_initrd_of_another_system() {
 #[test]
 fn both_customise_every_initrd_alike() {
     check_each(all_images(), OracleImage::name, |subject| {
-        // The published test images have text instead of an initrd; the exact message does not matter.
+        // The published test images have text instead of an initrd, for which the exact message does not matter.
         if subject.name.starts_with("embed-areas") || subject.name.starts_with("synthetic") {
             return;
         }

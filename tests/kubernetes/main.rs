@@ -1,4 +1,5 @@
-//! `kindling serve --kube-api` on a real hub: the page about custom resources as a reader follows it, and its figures.
+//! `kindling serve --kube-api` on a real hub: the page about custom resources, step by step, and the measurements of a
+//! large hub.
 
 #![allow(
     clippy::unwrap_used,

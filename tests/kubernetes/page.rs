@@ -13,17 +13,18 @@ use crate::support::{KINDLING, ProgramRun, Scratch, fixture, require_tool};
 
 /// The address of the service in the page.
 const ADDRESS: &str = "127.0.0.1:8090";
-/// Prepended to the commands.
+/// Shell commands that precede the commands of the page.
 const PRELUDE: &str = "set -exo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n";
 
-/// Returns the blocks of one language in the section about the way from a manifest to a machine.
+/// Returns the blocks of one language in the section that leads from a manifest to a machine.
 fn blocks(page: &str, language: &str) -> Vec<String> {
     let section = page.split("\n## ").find(|section| section.starts_with("From a manifest")).unwrap();
     let fence = format!("```{language}\n");
     section.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
-/// Returns the commands for one terminal: the service and the machine run in the background, and each is waited for.
+/// Joins the commands for one terminal. The service and the machine run in the background, and the script waits for
+/// each.
 fn in_one_terminal(blocks: &[String]) -> String {
     let wait_for_service = format!("& until curl -sf http://{ADDRESS}/ready; do sleep 0.1; done");
     let wait_for_agent = "& until kubectl get -n site1 agents -o name | grep agent; do sleep 0.1; done";
@@ -40,7 +41,7 @@ fn in_one_terminal(blocks: &[String]) -> String {
     script + "kubectl get -n site1 agents -o yaml\n"
 }
 
-/// Returns `PATH` with the programs of the hub and the program under test before all others.
+/// Returns `PATH`, with the programs of the hub and the program under test first.
 fn path_with_programs(hub: &Hub) -> OsString {
     let own = Path::new(KINDLING).parent().unwrap();
     let path = env::var_os("PATH").unwrap();
@@ -48,7 +49,7 @@ fn path_with_programs(hub: &Hub) -> OsString {
     env::join_paths([own.to_owned(), hub.programs().to_owned()].into_iter().chain(others)).unwrap()
 }
 
-/// A reader's folder: home with the kubeconfig of the hub, the programs, and a base image.
+/// Prepares a reader's folder: a home directory with the kubeconfig of the hub, the programs, and a base image.
 fn prepare(hub: &Hub) -> Scratch {
     let scratch = Scratch::new();
     let iso = scratch.write("live.iso", &fixture(Architecture::X86_64, Era::E2024_12).bytes);

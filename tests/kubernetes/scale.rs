@@ -1,4 +1,5 @@
-//! Time, CPU time and writes at the size of a large hub, to compare with the Assisted Service on such a hub.
+//! Duration, CPU time and writes with as many objects as on a large hub, to compare with the Assisted Service on such a
+//! hub.
 
 use std::time::Duration;
 
@@ -10,11 +11,11 @@ use crate::hub::Hub;
 use crate::objects::{create_infra_envs, create_pull_secret, infra_env_id};
 use crate::service::{Cost, Service};
 
-/// Maximum time of one part.
+/// Maximum duration of one part.
 const LIMIT: Duration = Duration::from_secs(1_200);
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Requires that each Agent shows the inventory of its host.
+/// Asserts that each Agent shows the inventory of its host.
 async fn assert_inventories(admin: &Client, namespace: &str, count: usize) {
     let api: Api<Agent> = Api::namespaced(admin.clone(), namespace);
     let (mut page, mut seen) = (ListParams::default().limit(500), 0);
@@ -38,8 +39,8 @@ fn print(work: &str, cost: &Cost) {
     println!("{work}: {time:.1} s, {cpu:.2} s of CPU time, {} writes {:?}", cost.total_writes(), cost.writes);
 }
 
-/// The work that was measured with the Assisted Service: 200 InfraEnvs in 34 s with 1.6 s of CPU time and 414
-/// writes; 300 hosts with their inventories in 99 s with 13.1 s and 2,193 writes; then a minute with 263 writes.
+/// The same work with the Assisted Service: 200 InfraEnvs in 34 s with 1.6 s of CPU time and 414 writes; 300 hosts with
+/// their inventories in 99 s with 13.1 s and 2,193 writes; then a minute with 263 writes.
 #[test]
 #[ignore = "measures for minutes; .ci/full runs it"]
 fn work_of_a_hub_needs_few_writes() {
@@ -69,14 +70,14 @@ fn work_of_a_hub_needs_few_writes() {
         hosts.kill().unwrap();
         hosts.wait().unwrap();
         assert_eq!(quiet.total_writes(), 0, "{quiet:?}");
-        // Two writes of each InfraEnv are needed: the id with the finalizer, and the status.
+        // Each InfraEnv needs two writes: one for the id and the finalizer, and one for the status.
         assert!(images.total_writes() <= 401, "{images:?}");
-        // More than a quarter of 2,193: each host is created, and its inventory is one more write.
+        // More than a quarter of 2,193: the creation of each host is one write, and its inventory is another one.
         assert!(agents.total_writes() <= 848, "{agents:?}");
     });
 }
 
-/// 1,000 InfraEnvs and 10,000 Agents: time, memory, and a restart that writes nothing.
+/// 1,000 InfraEnvs and 10,000 Agents: duration, memory, and a restart that writes nothing.
 #[test]
 #[ignore = "measures for minutes; .ci/full runs it"]
 fn restart_of_a_large_hub_writes_nothing() {

@@ -1,4 +1,4 @@
-//! A service on the hub, as a process that is measured.
+//! A service on the hub, in a process whose cost is measured.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,14 +17,14 @@ use crate::support::{KINDLING, Scratch, fixture, private_memory};
 
 /// Clock ticks per second in `/proc/PID/stat`.
 const TICKS: u64 = 100;
-/// The time without writes after which the work counts as done.
+/// Duration without writes after which the work counts as done.
 const QUIET: Duration = Duration::from_secs(6);
 
 const ANY_PORT: &str = "127.0.0.1:0";
 /// Options of a service with controllers.
 const CONTROLLERS: [&str; 3] = ["--kube-api", "--kubeconfig", "kubeconfig"];
 
-/// A service with one namespace, which ends when it is dropped.
+/// A service with one namespace. It ends when it is dropped.
 pub(crate) struct Service<'hub> {
     hub: &'hub Hub,
     pub(crate) namespace: String,
@@ -34,13 +34,13 @@ pub(crate) struct Service<'hub> {
     pub(crate) url: String,
 }
 
-/// What some work cost.
+/// The cost of a piece of work.
 #[derive(Debug)]
 pub(crate) struct Cost {
-    /// From the start to the last write.
+    /// Duration from the start to the last write.
     pub(crate) time: Duration,
     pub(crate) cpu: Duration,
-    /// Requests that change objects, without leases.
+    /// Number of requests that change objects, without leases.
     pub(crate) writes: BTreeMap<String, usize>,
 }
 
@@ -91,8 +91,8 @@ impl<'hub> Service<'hub> {
         Self { hub, namespace, user, scratch, child, url }
     }
 
-    /// Ends the process and starts it again on the same database and address, which is part of the URLs in statuses, with
-    /// or without the controllers.
+    /// Ends the process and starts it again with the same database and address, with or without the controllers. The
+    /// address is part of the URLs in statuses.
     pub(crate) fn restart(&mut self, has_controllers: bool) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -150,7 +150,7 @@ impl<'hub> Service<'hub> {
         self.hub.audit_since(mark, is_write).await
     }
 
-    /// Returns the cost of work that ends with a status of `count` objects of a kind.
+    /// Returns the cost of work that ends when `count` objects of a kind have a status.
     pub(crate) async fn cost_until(
         &self,
         (resource, count): (&str, usize),
@@ -174,7 +174,7 @@ impl<'hub> Service<'hub> {
         Cost { time: last_write - begin, cpu: self.cpu() - cpu, writes: by_request(&writes) }
     }
 
-    /// Returns the cost of a time.
+    /// Returns the cost of a period.
     pub(crate) async fn cost_of(&self, duration: Duration) -> Cost {
         let (mark, cpu) = (self.hub.audit_mark().await, self.cpu());
         sleep(duration).await;
@@ -202,7 +202,7 @@ fn spawn(scratch: &Scratch, data: &str, address: &str, options: &[&str]) -> (Chi
     (child, url)
 }
 
-/// Returns the number of objects whose status was written.
+/// Returns the number of objects with a written status.
 fn objects_with_status(writes: &[AuditEntry], resource: &str) -> usize {
     let of_status = |entry: &&AuditEntry| {
         entry.resource == resource && entry.subresource == "status" && entry.code == 200
