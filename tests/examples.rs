@@ -1,4 +1,4 @@
-//! Runs the programs of `examples/`, which users start from.
+//! Runs the programs in `examples/`, which are starting points for users.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 #![allow(dead_code, reason = "their main functions are for those who run them alone")]
@@ -102,15 +102,15 @@ async fn application_embeds_the_service() {
     assert_eq!(about, "an application");
     let secret = r#"{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}"#;
     let body = json!({"name": "a", "openshift_version": "4.18", "pull_secret": secret});
-    let made = reqwest::Client::new()
+    let created = reqwest::Client::new()
         .post(format!("{origin}/api/assisted-install/v2/infra-envs"))
         .json(&body)
         .send()
         .await
         .unwrap();
-    assert_eq!(made.status(), 201);
-    let made: Value = made.json().await.unwrap();
-    let url = format!("{origin}/i/{}/full.iso", made["id"].as_str().unwrap());
+    assert_eq!(created.status(), 201);
+    let created: Value = created.json().await.unwrap();
+    let url = format!("{origin}/i/{}/full.iso", created["id"].as_str().unwrap());
     let image = reqwest::get(&url).await.unwrap();
     assert_eq!(image.status(), 200);
     let len = image.content_length().unwrap();
@@ -153,7 +153,7 @@ async fn operator_serves_images_of_watched_objects() {
     let unknown = reqwest::get(format!("{origin}/i/{}/full.iso", Uuid::new_v4())).await.unwrap();
     assert_eq!(unknown.status(), 404);
 
-    // A change of the object is a new image, and a refused one is not.
+    // An accepted change of the object changes the image; a refused one does not.
     objects[0]["spec"]["kernelArguments"] = json!([{"operation": "append", "value": "quiet"}]);
     objects[0]["metadata"]["resourceVersion"] = "8".into();
     operator.apply(&objects).unwrap();
@@ -169,7 +169,7 @@ async fn operator_serves_images_of_watched_objects() {
     server.abort();
 }
 
-/// The endpoint and the credentials are in variables, so this needs its own process.
+/// The endpoint and the credentials are in environment variables, so the test needs its own process.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "the process that another test starts"]
 async fn process_with_a_bucket() {

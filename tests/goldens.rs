@@ -1,7 +1,7 @@
-//! Known results on published images: the digests of what the commands make of them.
+//! Recorded results of commands on published images, as digests.
 //!
-//! The images are the `coreos-installer` fixtures, unpacked, in the folder that `KINDLING_INSTALLER_FIXTURES` names.
-//! No other program is needed. The digests of embedded archives are not listed: they depend on the xz encoder.
+//! The images are the `coreos-installer` fixtures, unpacked, in the folder that `KINDLING_INSTALLER_FIXTURES` names. No
+//! other program is needed. The digests of embedded archives are not listed, because they depend on the xz encoder.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,7 +14,7 @@ mod support;
 use sha2::{Digest, Sha256};
 use support::{CONFIG, RunOutput, Scratch, check_each, published_images};
 
-/// One published image with the recorded results.
+/// A published image with its recorded results.
 struct RecordedImage {
     name: &'static str,
     image: &'static str,
@@ -117,7 +117,7 @@ const KNOWN: &[RecordedImage] = &[
     },
 ];
 
-/// The name and digest of the image that is not a base image.
+/// The name and digest of a published image that is not a base image.
 const SYNTHETIC: (&str, &str) =
     ("synthetic", "ee324769c67a40f0cd6f8093a44f45fa6149870b97c482c88eead3ce144765d6");
 
@@ -125,17 +125,17 @@ fn sha256(bytes: &[u8]) -> String {
     fixtures::hex(&Sha256::digest(bytes))
 }
 
-/// Runs a check for each recorded image that is present, with a copy of it as `image.iso` in a new folder.
+/// Runs a check for each recorded image in the folder, with a copy of the image as `image.iso` in a new folder.
 fn check_each_recorded(check: impl Fn(&RecordedImage, &Scratch)) {
     let images = published_images();
     check_each(
         &images,
         |(name, _)| name.clone(),
         |(name, bytes)| {
-            let Some(known) = KNOWN.iter().find(|known| known.name == name) else { return };
+            let Some(record) = KNOWN.iter().find(|record| record.name == name) else { return };
             let scratch = Scratch::new();
             scratch.write("image.iso", bytes);
-            check(known, &scratch);
+            check(record, &scratch);
         },
     );
 }
@@ -146,40 +146,41 @@ fn fixtures_have_the_recorded_digests() {
     if images.is_empty() {
         return;
     }
-    let known = KNOWN.iter().map(|known| (known.name, known.image)).chain([SYNTHETIC]);
-    for (name, digest) in known {
-        let found = images.iter().find(|(image, _)| image == name);
-        let (_, bytes) = found.unwrap_or_else(|| panic!("{name}.iso is missing"));
+    let records = KNOWN.iter().map(|record| (record.name, record.image)).chain([SYNTHETIC]);
+    for (name, digest) in records {
+        let image = images.iter().find(|(image, _)| image == name);
+        let (_, bytes) = image.unwrap_or_else(|| panic!("{name}.iso is missing"));
         assert_eq!(sha256(bytes), digest, "{name}");
     }
 }
 
 #[test]
 fn modified_kernel_arguments_have_recorded_digests_and_reset_reverts_them() {
-    check_each_recorded(|known, scratch| {
+    check_each_recorded(|record, scratch| {
         let modified = scratch.run_kindling("iso kargs modify -a foobar=val image.iso");
-        let Some(expected) = known.kargs else {
+        let Some(expected) = record.kargs else {
             return modified.expect_failure("No karg embed areas found; old or corrupted CoreOS ISO image");
         };
         modified.expect_success();
         assert_eq!(sha256(&scratch.read("image.iso")), expected);
         for reset in ["iso kargs reset", "iso reset"] {
             let restored = scratch.run_kindling(&format!("{reset} -o - image.iso")).expect_success();
-            assert_eq!(sha256(&restored), known.image, "{reset}");
+            assert_eq!(sha256(&restored), record.image, "{reset}");
         }
         scratch.run_kindling("iso kargs modify -d foobar=val image.iso").expect_success();
-        assert_eq!(sha256(&scratch.read("image.iso")), known.image);
+        assert_eq!(sha256(&scratch.read("image.iso")), record.image);
     });
 }
 
 #[test]
 fn minimal_images_have_the_recorded_digests() {
-    check_each_recorded(|known, scratch| {
+    check_each_recorded(|record, scratch| {
         let extract = |options: &str| -> RunOutput {
             scratch.run_kindling(&format!("iso extract minimal-iso {options} image.iso"))
         };
-        let Some([plain, with_url]) = known.minimal else {
-            let reason = if known.kargs.is_none() { "No karg embed areas found" } else { "does not support" };
+        let Some([plain, with_url]) = record.minimal else {
+            let reason =
+                if record.kargs.is_none() { "No karg embed areas found" } else { "does not support" };
             return extract("").expect_failure(reason);
         };
         assert_eq!(sha256(&extract("").expect_success()), plain);
@@ -187,11 +188,11 @@ fn minimal_images_have_the_recorded_digests() {
     });
 }
 
-/// An altered image cannot result in the recorded minimal image, and the error names the recorded digest.
+/// A changed image cannot result in the recorded minimal image, and the error names the recorded digest.
 #[test]
 fn minimal_image_digests_are_recorded() {
-    check_each_recorded(|known, scratch| {
-        let (Some(digest), Some(_)) = (known.recorded, known.minimal) else { return };
+    check_each_recorded(|record, scratch| {
+        let (Some(digest), Some(_)) = (record.recorded, record.minimal) else { return };
         let text = scratch.read("image.iso");
         let kernel = b"the kernel";
         let place = text.windows(kernel.len()).position(|window| window == kernel).unwrap();
@@ -206,11 +207,11 @@ fn minimal_image_digests_are_recorded() {
 
 #[test]
 fn removed_config_leaves_no_trace() {
-    check_each_recorded(|known, scratch| {
+    check_each_recorded(|record, scratch| {
         scratch.write("config.ign", CONFIG);
         scratch.run_kindling("iso ignition embed -i config.ign image.iso").expect_success();
-        assert_ne!(sha256(&scratch.read("image.iso")), known.image);
+        assert_ne!(sha256(&scratch.read("image.iso")), record.image);
         scratch.run_kindling("iso ignition remove image.iso").expect_success();
-        assert_eq!(sha256(&scratch.read("image.iso")), known.image);
+        assert_eq!(sha256(&scratch.read("image.iso")), record.image);
     });
 }

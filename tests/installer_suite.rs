@@ -1,7 +1,7 @@
-//! The installer's own test scripts, run on Kindling under the installer's name.
+//! The installer's own test scripts, with Kindling under the installer's name.
 //!
 //! `KINDLING_INSTALLER_SUITE` names the folder with an unpacked `coreos-installer` source and its `tests` and
-//! `fixtures`. Nothing is written there. The scripts need bash, jq, xz and cpio.
+//! `fixtures`. The tests write nothing there. The scripts need bash, jq, xz and cpio.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use support::{INSTALLER, KINDLING, ProgramRun, Scratch, require_path, require_tool};
 
-/// Dozens of scripts with dozens of commands each.
+/// The suite has dozens of scripts with dozens of commands each.
 const PATIENCE: Duration = Duration::from_secs(900);
 
 #[test]
@@ -45,6 +45,6 @@ fn image_tests_of_the_installer_pass() {
     let tail: Vec<&str> = log.lines().rev().take(60).collect();
     assert!(output.status.success(), "{}", tail.into_iter().rev().collect::<Vec<_>>().join("\n"));
     assert!(output.stdout.ends_with(b"\n") && log.contains("Success."));
-    // They must have run our program, and not one in the suite's folder.
+    // The scripts must have run our program, and not a program in the suite's folder.
     assert!(log.contains(scratch.path("bin").to_str().unwrap()), "another program was tested");
 }

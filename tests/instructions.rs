@@ -1,4 +1,4 @@
-//! How `.ci/instructions` compares counts with its baseline.
+//! The comparison of counts with a baseline in `.ci/instructions`.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -15,12 +15,12 @@ fn counted_operation(name: &str, instructions: u64, calls: u64) -> MeasuredOpera
 }
 
 fn baseline_differences(counted: &[MeasuredOperation], is_everything: bool) -> Vec<String> {
-    let found = Baseline::parse(TEXT).unwrap().compare(counted, is_everything);
+    let differences = Baseline::parse(TEXT).unwrap().compare(counted, is_everything);
     let text = |difference: &Difference| {
         let sign = if difference.is_failure() { "failed" } else { "noted" };
         format!("{sign}: {difference}")
     };
-    found.iter().map(text).collect()
+    differences.iter().map(text).collect()
 }
 
 #[test]

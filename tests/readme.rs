@@ -1,5 +1,5 @@
-//! Runs the shell blocks of README.md and docs/getting-started.md, one after the other, in a folder that represents the
-//! clone. Compares facts of the pages with the code.
+//! Runs the shell blocks of README.md and docs/getting-started.md one after another, in a folder that represents a
+//! clone of the repository. Compares facts on the pages with the code.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use support::{KINDLING, ProgramRun, RunOutput, Scratch, require_tool};
 
-/// Prepended to the blocks. The toolchain is replaced: the programs are built, and the tests are running.
+/// Precedes the blocks. The toolchain is replaced, because the programs are already built and the tests are running.
 const PRELUDE: &str = r#"set -ex
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 cargo() {
@@ -37,7 +37,7 @@ fn read_page(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
 }
 
-/// The shell blocks of a page, whether or not `tests/cli/documentation.rs` tries them too.
+/// Returns the shell blocks of a page, whether or not `tests/cli/documentation.rs` tries them too.
 fn shell_blocks(text: &str) -> Vec<&str> {
     text.split("```sh")
         .skip(1)
@@ -45,12 +45,12 @@ fn shell_blocks(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// A free port, because the default one may be in use.
+/// A free port, because the default port may be in use.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// A folder that represents the clone after a build.
+/// A folder that represents a clone after a build.
 struct Clone {
     scratch: Scratch,
     bash: PathBuf,
@@ -69,8 +69,8 @@ impl Clone {
         Some(Self { scratch, bash })
     }
 
-    /// Runs blocks in one shell, as a reader pastes them. Each address of a page becomes a free one of loopback, also the
-    /// default one.
+    /// Runs blocks in one shell, as a reader pastes them. Each address on a page is replaced by a free loopback
+    /// address.
     fn paste(&self, blocks: &[String]) -> RunOutput {
         let port = free_port();
         let script = format!("{PRELUDE}{}", blocks.join("\n"))
@@ -101,9 +101,9 @@ fn readme_blocks() -> Vec<String> {
     blocks.into_iter().map(str::to_owned).collect()
 }
 
-/// The notice is visible although the test passes: it is not captured.
+/// The notice is visible although the test passes, because the test harness does not capture it.
 #[test]
-fn skipped_test_prints_why() {
+fn skipped_test_prints_its_reason() {
     let output = std::process::Command::new(env::current_exe().unwrap())
         .args(["readme_works_as_pasted", "--exact"])
         .env("PATH", "")
@@ -125,8 +125,8 @@ fn readme_works_as_pasted() {
     assert!(printed.contains("Image URL:         http://127.0.0.1:"), "{printed}");
 }
 
-/// Changes a block of getting-started, whose reader has a terminal for the service and one for commands, and boots an image
-/// that this test does not have.
+/// Changes a block of getting-started for one terminal. A reader has one terminal for the service and one for commands,
+/// and boots an image that this test does not have.
 fn in_one_terminal(block: &str) -> String {
     const STARTED: &str = "& until curl -sf http://127.0.0.1:8090/ready; do sleep 0.1; done";
     let mut script = if block.contains("auth keys") { "kill %1; wait\n".to_owned() } else { String::new() };
@@ -138,7 +138,7 @@ fn in_one_terminal(block: &str) -> String {
     script
 }
 
-/// Both pages work in one clone: a reader may continue with the second one.
+/// Both pages work in one clone, because a reader may continue with the second one.
 #[test]
 fn getting_started_works_as_pasted_after_the_readme() {
     let Some(clone) = Clone::new() else { return };
@@ -164,7 +164,7 @@ fn pages_name_the_toolchain() {
 #[test]
 fn pages_count_unimplemented_operations() {
     let document: Value = serde_json::from_str(&read_page("docs/openapi.json")).unwrap();
-    // Routes outside the API have their own server.
+    // Routes outside the API have their own server entry in the document.
     let paths = document["paths"].as_object().unwrap().values().filter(|path| path.get("servers").is_none());
     let operations: Vec<&Value> = paths
         .flat_map(|path| path.as_object().unwrap().values())

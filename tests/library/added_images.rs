@@ -1,4 +1,4 @@
-//! Images that users add while the library is open, and which servers they may come from.
+//! Images that users add while the library is open, and the servers from which they may come.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,8 @@ fn other_image(url: &str) -> OsImage {
     OsImage { openshift_version: "4.15".to_owned(), version: "415.1".to_owned(), ..os_image(url) }
 }
 
-/// The bytes of the files of [`other_image`], which are in directories that depend on name and URL.
+/// The bytes of the files of [`other_image`]. The names of their directories depend on the name and the URL of the
+/// image.
 fn added_files(place: &LibraryFolder) -> Vec<Vec<u8>> {
     let Ok(directories) = std::fs::read_dir(place.file("added")) else { return Vec::new() };
     let file = |directory: std::fs::DirEntry| directory.path().join("rhcos-full-iso-415.1-x86_64.iso");
@@ -32,7 +33,7 @@ fn added_files(place: &LibraryFolder) -> Vec<Vec<u8>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn added_image_is_downloaded_at_once_and_removed_with_its_files() {
+async fn added_image_is_downloaded_immediately_and_removed_with_its_files() {
     let (server, place) = (ImageFileServer::with_file(first_image()).await, LibraryFolder::new());
     let configured = place.write("configured.iso", second_image());
     let configured = os_image(configured.to_str().unwrap());
@@ -50,7 +51,7 @@ async fn added_image_is_downloaded_at_once_and_removed_with_its_files() {
     assert!(added_files(&place) == [first_image()]);
     let states: Vec<_> = library.states().into_iter().map(|state| (state.image, state.is_added)).collect();
     assert_eq!(states, [(configured.clone(), false), (added.clone(), true)]);
-    // The same list again changes nothing.
+    // A repetition of the same list changes nothing.
     library.set_added([added.clone()]);
     assert_eq!(server.download_offsets(), [None]);
     for request in server.requests() {
@@ -60,7 +61,7 @@ async fn added_image_is_downloaded_at_once_and_removed_with_its_files() {
     library.set_added([]);
     assert!(matches!(library.base_now(&added), Err(ImageNotReady::Unknown { .. })));
     assert!(added_files(&place).is_empty());
-    // Readers continue.
+    // Open readers of a removed image can continue.
     assert!(base.image().source().digest().is_ok());
     within_time_limit(library.base(&configured)).await.unwrap();
 }
@@ -108,7 +109,7 @@ async fn failing_added_image_does_not_make_the_library_unready() {
     let reason = unavailability_reason(within_time_limit(library.base(&added)).await);
     assert!(reason.contains("the server responded with status 404"), "{reason}");
     assert!(library.is_ready());
-    // Not on a server, or with a version that cannot be part of a file name.
+    // A URL of a local file, and a version that cannot be part of a file name.
     let path = place.write("local.iso", first_image());
     let invalid = [
         other_image(path.to_str().unwrap()),
@@ -178,7 +179,7 @@ async fn configured_image_takes_precedence() {
     assert!(!place.file(NAME).exists() && server.requests().is_empty());
 }
 
-/// Two records with one file: the removal of one of them keeps it.
+/// Two records share one file, so the removal of one record keeps the file.
 #[tokio::test(flavor = "multi_thread")]
 async fn file_of_another_added_image_is_kept() {
     let (server, place) = (ImageFileServer::with_file(first_image()).await, LibraryFolder::new());
@@ -193,7 +194,7 @@ async fn file_of_another_added_image_is_kept() {
     assert_eq!(server.download_offsets(), [None]);
 }
 
-/// The reason of a failure is public, so it has nothing of what the server sent.
+/// The reason of a failure is public, so it must not contain any part of the response.
 #[tokio::test(flavor = "multi_thread")]
 async fn failure_of_an_added_image_shows_nothing_of_the_response() {
     let (place, secret) = (LibraryFolder::new(), b"{\"password\": \"s3cret\"}");
@@ -231,7 +232,7 @@ async fn rejects_added_image_of_more_than_eight_gibibytes() {
     assert!(reason.contains("the file has 8589934593 bytes; an added image may have 8589934592"), "{reason}");
 }
 
-/// Two versions of an image with one URL: the removal of one of them keeps the files of the other.
+/// Two versions of an image have the same URL, and the removal of one version keeps the files of the other.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_of_another_version_with_the_same_url_are_kept() {
     let (server, place) = (ImageFileServer::with_file(first_image()).await, LibraryFolder::new());

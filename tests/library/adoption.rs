@@ -31,7 +31,7 @@ async fn existing_file_is_adopted_and_hashed_once() {
     place.assert_has_only_image(first_image());
     drop((library, base));
 
-    // The record is trusted as long as the file's metadata is unchanged.
+    // A record is trusted while the file's metadata is unchanged.
     let record = place.read(RECORD);
     let false_digest = Digest::from_data(b"").to_string();
     let edited = String::from_utf8(record)
@@ -42,7 +42,7 @@ async fn existing_file_is_adopted_and_hashed_once() {
     assert_eq!(within_time_limit(library.base(&os_image)).await.unwrap().digest(), Digest::from_data(b""));
     drop(library);
 
-    // Only the ctime has changed: the file is hashed again.
+    // A change of the ctime alone causes another hash of the file.
     fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
     let library = place.open([os_image.clone()]);
     assert_eq!(
@@ -52,14 +52,13 @@ async fn existing_file_is_adopted_and_hashed_once() {
     assert!(server.requests().is_empty());
 }
 
-/// The name of the image's record.
 const RECORD: &str = "rhcos-full-iso-414.92.1-x86_64.iso.json";
 
 fn file_mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().mode() & 0o7777
 }
 
-/// Writes other bytes of the same length, and restores the same `mtime`.
+/// Writes other bytes of the same length, and restores the `mtime`.
 fn write_with_restored_time(path: &Path, bytes: &[u8]) {
     let modified = fs::metadata(path).unwrap().modified().unwrap();
     fs::set_permissions(path, Permissions::from_mode(0o600)).unwrap();
@@ -85,7 +84,7 @@ async fn write_with_restored_mtime_is_detected_at_the_next_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn write_with_restored_mtime_is_detected_at_once() {
+async fn write_with_restored_mtime_is_detected_immediately() {
     let (server, place) = (unused_server().await, LibraryFolder::new());
     let path = place.write(NAME, first_image());
     let os_image = os_image(&server.url("a.iso"));
@@ -131,12 +130,12 @@ async fn record_without_ctime_and_inode_is_not_trusted() {
 async fn files_of_the_library_are_read_only() {
     let (server, place) = (ImageFileServer::with_file(first_image()).await, LibraryFolder::new());
     let os_image = os_image(&server.url("a.iso"));
-    // Downloaded.
+    // A downloaded file.
     let library = place.open([os_image.clone()]);
     within_time_limit(library.base(&os_image)).await.unwrap();
     assert_eq!(file_mode(&place.file(NAME)), 0o400);
     drop(library);
-    // Put there by an administrator.
+    // A file that an administrator has copied there.
     fs::remove_file(place.file(NAME)).unwrap();
     fs::set_permissions(place.write(NAME, second_image()), Permissions::from_mode(0o644)).unwrap();
     let library = place.open([os_image.clone()]);
@@ -146,10 +145,10 @@ async fn files_of_the_library_are_read_only() {
     );
     assert_eq!(file_mode(&place.file(NAME)), 0o400);
     drop(library);
-    // The service replaces it all the same.
-    let wanted = with_digest(os_image);
-    let library = place.open([wanted.clone()]);
-    within_time_limit(library.base(&wanted)).await.unwrap();
+    // The library replaces even this file.
+    let verified_image = with_digest(os_image);
+    let library = place.open([verified_image.clone()]);
+    within_time_limit(library.base(&verified_image)).await.unwrap();
     place.assert_has_only_image(first_image());
     assert_eq!(file_mode(&place.file(NAME)), 0o400);
 }
@@ -194,7 +193,7 @@ async fn file_that_is_open_for_writing_is_not_used() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn invalid_file_is_replaced() {
-    // After the end of the volume there is only room for partition tables.
+    // Only partition tables may be missing after the end of the volume.
     let cut = &first_image()[..1_300_000];
     let page = b"<html>".repeat(10_000);
     for bad in [b"".as_slice(), cut, &page] {
@@ -205,7 +204,7 @@ async fn invalid_file_is_replaced() {
         within_time_limit(library.base(&os_image)).await.unwrap();
         place.assert_has_only_image(first_image());
     }
-    // A valid image, but not the one that the catalogue names.
+    // A valid image, but not the image with the digest in the catalogue.
     let (server, place) = (ImageFileServer::with_file(first_image()).await, LibraryFolder::new());
     place.write(NAME, second_image());
     let os_image = with_digest(os_image(&server.url("a.iso")));
@@ -215,7 +214,7 @@ async fn invalid_file_is_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn invalid_file_is_kept_until_it_can_be_replaced() {
+async fn invalid_file_is_kept_until_its_replacement_is_downloaded() {
     let (server, place) = (unused_server().await, LibraryFolder::new());
     place.write(NAME, second_image());
     let os_image = with_digest(os_image(&server.url("a.iso")));
@@ -303,15 +302,15 @@ async fn stale_files_are_deleted_on_request() {
     let left = place.names();
     assert!(ours.iter().all(|name| !left.contains(*name)), "{left:?}");
     assert!(others.iter().all(|name| left.contains(*name)), "{left:?}");
-    for kept in
+    for name in
         ["rhcos-directory", "rhcos-full-iso-2-x86_64.iso.part", "nmstatectl-full-iso-414.92.1-x86_64", NAME]
     {
-        assert!(left.contains(kept), "{kept}: {left:?}");
+        assert!(left.contains(name), "{name}: {left:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn twenty_existing_images_are_ready_at_once() {
+async fn twenty_existing_images_are_ready_within_200_ms() {
     let (server, place) = (unused_server().await, LibraryFolder::new());
     let images: Vec<OsImage> = (0..20)
         .map(|number| OsImage { version: format!("414.{number}"), ..os_image(&server.url("a.iso")) })
@@ -334,13 +333,13 @@ async fn twenty_existing_images_are_ready_at_once() {
     };
     let best = times.iter().min().unwrap();
     println!("20 images are ready after {best:?} (of {times:?})");
-    // The limit; the best of five, because other tests run at the same time.
+    // The limit applies to the best of five runs, because other tests run at the same time.
     assert!(*best < Duration::from_millis(200), "{times:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hashing_reports_its_progress() {
-    // Long enough to observe; sparse, so that it takes no disk space.
+    // Large enough to observe the progress, and sparse, so that it takes no disk space.
     let recipe = fixtures::Recipe::new(fixtures::Architecture::X86_64, fixtures::Era::E2024_12);
     let place = LibraryFolder::new();
     recipe.rootfs_len(600 << 20).write_to(&place.file(NAME)).unwrap();
@@ -362,7 +361,7 @@ async fn read_only_directory_is_accepted() {
     let place = LibraryFolder::new();
     place.write(NAME, first_image());
     let os_image = os_image(&unused_server().await.url("a.iso"));
-    // Root ignores modes; a directory with the name of the record blocks writing it.
+    // Root ignores file modes. A directory with the name of the record prevents writing it.
     fs::create_dir(place.file(&format!("{NAME}.json"))).unwrap();
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o555)).unwrap();
     let library = place.open([os_image.clone()]);

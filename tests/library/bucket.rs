@@ -1,4 +1,4 @@
-//! Images in a bucket, on a server that implements as much of S3 as reading an object needs.
+//! Images in a bucket. The server implements the part of S3 that reading an object needs.
 
 use kindling::images::library::{Library, ServerTrust};
 
@@ -7,7 +7,7 @@ use crate::processes::{process_task, test_process};
 use crate::server::{ImageFileServer, ImageReply, ReceivedRequest};
 use crate::support::{LibraryFolder, first_image, os_image, second_image, within_time_limit};
 
-/// The credentials are in variables, so each test runs in its own process.
+/// The credentials are in environment variables, so each test runs in its own process.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "the process that others start"]
 async fn process_that_fetches() {
@@ -44,7 +44,7 @@ fn run_fetch_process(server: &ImageFileServer, task: &str) -> String {
 
 fn object_reply(request: &ReceivedRequest, bytes: &[u8], etag: &str) -> ImageReply {
     match request.header("if-match") {
-        Some(wanted) if wanted != etag => ImageReply::new(412, ""),
+        Some(expected) if expected != etag => ImageReply::new(412, ""),
         _ => ImageReply::from_file(request, bytes, etag)
             .with_header("last-modified", "Tue, 02 Apr 2024 10:00:00 GMT"),
     }
@@ -58,16 +58,16 @@ async fn object_is_fetched_like_a_file() {
     })
     .await;
     let place = LibraryFolder::new();
-    let told = fetch_in_process(&place, &server, "a/b.iso");
-    assert!(told.contains("ready "), "{told}");
+    let output = fetch_in_process(&place, &server, "a/b.iso");
+    assert!(output.contains("ready "), "{output}");
     place.assert_has_only_image(first_image());
-    let asked = server.requests();
-    assert!(asked[0].header("authorization").unwrap().starts_with("AWS4-HMAC-SHA256 Credential=anna/"));
+    let requests = server.requests();
+    assert!(requests[0].header("authorization").unwrap().starts_with("AWS4-HMAC-SHA256 Credential=anna/"));
 
     let place = LibraryFolder::new();
-    let told = fetch_in_process(&place, &server, "missing.iso");
-    assert!(told.contains("failed ") && told.contains("from s3://images/missing.iso: "), "{told}");
-    assert!(told.contains("status 404"), "{told}");
+    let output = fetch_in_process(&place, &server, "missing.iso");
+    assert!(output.contains("failed ") && output.contains("from s3://images/missing.iso: "), "{output}");
+    assert!(output.contains("status 404"), "{output}");
     place.assert_empty();
 }
 
@@ -79,8 +79,8 @@ async fn object_replaced_during_the_download_is_fetched_from_the_start() {
     })
     .await;
     let place = LibraryFolder::new();
-    let told = fetch_in_process(&place, &server, "a.iso");
-    assert!(told.contains("ready "), "{told}");
+    let output = fetch_in_process(&place, &server, "a.iso");
+    assert!(output.contains("ready "), "{output}");
     place.assert_has_only_image(second_image());
 }
 
@@ -88,13 +88,13 @@ async fn object_replaced_during_the_download_is_fetched_from_the_start() {
 async fn bucket_with_a_self_signed_certificate_needs_it_configured() {
     let (server, pem) = server_with_params(authority_params("127.0.0.1"), None).await;
     let place = LibraryFolder::new();
-    let told = fetch_in_process(&place, &server, "a.iso");
-    assert!(told.contains("failed ") && told.contains("certificate"), "{told}");
+    let output = fetch_in_process(&place, &server, "a.iso");
+    assert!(output.contains("failed ") && output.contains("certificate"), "{output}");
     let keys = LibraryFolder::new();
-    let given = keys.write("ca.pem", pem.as_bytes());
-    let task = format!("{} s3://images/a.iso {}", place.path().display(), given.display());
-    let told = run_fetch_process(&server, &task);
-    assert!(told.contains("ready "), "{told}");
+    let ca_file = keys.write("ca.pem", pem.as_bytes());
+    let task = format!("{} s3://images/a.iso {}", place.path().display(), ca_file.display());
+    let output = run_fetch_process(&server, &task);
+    assert!(output.contains("ready "), "{output}");
     place.assert_has_only_image(first_image());
 }
 
@@ -106,8 +106,8 @@ async fn errors_of_a_bucket_have_the_problem_and_not_the_body() {
         let body = format!("<Error><Code>{code}</Code><Token>s3cret</Token>{}</Error>", "x".repeat(1 << 20));
         let server = ImageFileServer::new(move |_, _| ImageReply::new(status, body.clone())).await;
         let place = LibraryFolder::new();
-        let told = fetch_in_process(&place, &server, "a.iso");
-        assert!(told.contains("failed ") && told.contains(expected), "{told}");
-        assert!(!told.contains("s3cret"), "{told}");
+        let output = fetch_in_process(&place, &server, "a.iso");
+        assert!(output.contains("failed ") && output.contains(expected), "{output}");
+        assert!(!output.contains("s3cret"), "{output}");
     }
 }

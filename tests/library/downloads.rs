@@ -1,4 +1,4 @@
-//! Successful downloads: the requests that servers receive, and the reported progress.
+//! Successful downloads: the requests to servers, and the reported progress.
 
 use std::time::Duration;
 
@@ -56,14 +56,14 @@ async fn headers_and_query_go_only_to_the_configured_server() {
     let library = Library::open(settings, [os_image.clone()]).unwrap();
     within_time_limit(library.base(&os_image)).await.unwrap();
 
-    let asked = mirror.requests();
+    let requests = mirror.requests();
     assert_eq!(mirror.download_offsets(), [None, None]);
-    assert!(asked.iter().all(|request| request.header("x-key") == Some("s3cret")));
-    assert_eq!(asked[0].header("authorization"), Some("Basic YW5uYTpzM2NyZXQ="));
-    assert_eq!(asked[0].header("accept-encoding"), Some("identity"));
-    let asked = storage.requests();
-    assert_eq!((storage.download_offsets(), &asked[0].target[..]), (vec![None], "/blob?signature=1"));
-    assert_eq!((asked[0].header("x-key"), asked[0].header("authorization")), (None, None));
+    assert!(requests.iter().all(|request| request.header("x-key") == Some("s3cret")));
+    assert_eq!(requests[0].header("authorization"), Some("Basic YW5uYTpzM2NyZXQ="));
+    assert_eq!(requests[0].header("accept-encoding"), Some("identity"));
+    let requests = storage.requests();
+    assert_eq!((storage.download_offsets(), &requests[0].target[..]), (vec![None], "/blob?signature=1"));
+    assert_eq!((requests[0].header("x-key"), requests[0].header("authorization")), (None, None));
     let record = String::from_utf8(place.read(&format!("{NAME}.json"))).unwrap();
     assert!(!record.contains("s3cret") && !record.contains("x=1") && !record.contains("k%26"), "{record}");
 }
@@ -71,10 +71,10 @@ async fn headers_and_query_go_only_to_the_configured_server() {
 #[tokio::test(flavor = "multi_thread")]
 async fn waiting_callers_share_one_download_with_progress() {
     let gate = ReplyGate::new();
-    let held = gate.clone();
+    let reply_gate = gate.clone();
     let server = ImageFileServer::new(move |request, number| {
         let reply = ImageReply::from_file(request, first_image(), "\"one\"");
-        if number == 0 { reply.wait_after(600_000, &held) } else { ImageReply::new(503, "") }
+        if number == 0 { reply.wait_after(600_000, &reply_gate) } else { ImageReply::new(503, "") }
     })
     .await;
     let place = LibraryFolder::new();
@@ -125,8 +125,8 @@ async fn failing_image_does_not_delay_others() {
     let library = Library::open(settings, images.clone()).unwrap();
     within_time_limit(library.wait_ready(&images[3])).await.unwrap();
     assert!(!library.is_ready());
-    let told = unavailability_reason(within_time_limit(library.base(&images[0])).await);
-    assert!(told.contains("status 404"), "{told}");
+    let reason = unavailability_reason(within_time_limit(library.base(&images[0])).await);
+    assert!(reason.contains("status 404"), "{reason}");
     let of_nobody = of("5", good.url("e"));
     assert_eq!(library.state(&of_nobody), None);
     let image = "rhcos-full-iso-5-x86_64.iso".to_owned();
@@ -136,9 +136,9 @@ async fn failing_image_does_not_delay_others() {
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_downloads_are_limited() {
     let gate = ReplyGate::new();
-    let held = gate.clone();
+    let reply_gate = gate.clone();
     let server = ImageFileServer::new(move |request, _| match request.header("range") {
-        None => ImageReply::from_file(request, first_image(), "\"one\"").wait_after(10_000, &held),
+        None => ImageReply::from_file(request, first_image(), "\"one\"").wait_after(10_000, &reply_gate),
         Some(_) => ImageReply::new(503, ""),
     })
     .await;
@@ -160,14 +160,14 @@ async fn on_first_use_fetches_on_the_first_request() {
     let (server, place) = (ImageFileServer::with_file(first_image()).await, LibraryFolder::new());
     let mut settings = place.settings();
     settings.when = DownloadTiming::OnFirstUse;
-    let wanted = os_image(&server.url("a.iso"));
-    let other = OsImage { cpu_architecture: CpuArchitecture::Arm64, ..wanted.clone() };
-    let library = Library::open(settings, [wanted.clone(), other.clone()]).unwrap();
+    let requested_image = os_image(&server.url("a.iso"));
+    let other = OsImage { cpu_architecture: CpuArchitecture::Arm64, ..requested_image.clone() };
+    let library = Library::open(settings, [requested_image.clone(), other.clone()]).unwrap();
     within_time_limit(library.wait_all_ready()).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!((server.requests().len(), library.state(&wanted)), (0, Some(BaseImageState::Absent)));
-    assert!(matches!(library.base_now(&wanted), Err(ImageNotReady::OnItsWay { .. })));
-    within_time_limit(library.base(&wanted)).await.unwrap();
+    assert_eq!((server.requests().len(), library.state(&requested_image)), (0, Some(BaseImageState::Absent)));
+    assert!(matches!(library.base_now(&requested_image), Err(ImageNotReady::OnItsWay { .. })));
+    within_time_limit(library.base(&requested_image)).await.unwrap();
     assert_eq!(
         (server.download_offsets(), library.state(&other)),
         (vec![None], Some(BaseImageState::Absent))
@@ -196,7 +196,7 @@ async fn entries_of_the_same_image_share_one_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn missing_image_is_fetched_once_published() {
+async fn missing_image_is_fetched_after_its_publication() {
     let server = ImageFileServer::new(|request, number| match number {
         0..3 => ImageReply::new(404, "not yet"),
         3..5 => ImageReply::new(503, "busy"),
@@ -206,8 +206,8 @@ async fn missing_image_is_fetched_once_published() {
     let place = LibraryFolder::new();
     let os_image = os_image(&server.url("a.iso"));
     let library = place.open([os_image.clone()]);
-    let told = unavailability_reason(within_time_limit(library.base(&os_image)).await);
-    assert_eq!(told, format!("{NAME} from {}: the server responded with status 404", server.url("a.iso")));
+    let reason = unavailability_reason(within_time_limit(library.base(&os_image)).await);
+    assert_eq!(reason, format!("{NAME} from {}: the server responded with status 404", server.url("a.iso")));
     within_time_limit(library.wait_ready(&os_image)).await.unwrap();
     place.assert_has_only_image(first_image());
 }

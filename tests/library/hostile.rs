@@ -1,4 +1,4 @@
-//! Servers that send something else, full disks: the error is reported and no file is left.
+//! Servers with wrong responses, and full disks: the library reports the error and leaves no file.
 
 use std::fs::{self, Permissions};
 use std::io::Write;
@@ -24,7 +24,7 @@ use crate::support::{
     wait_for_state, with_digest, within_time_limit,
 };
 
-/// Asserts that an image cannot be fetched from a server with this reply, and why.
+/// Fetches an image from a server with this reply. Returns the reason why this fails.
 async fn refusal_reason(
     place: &LibraryFolder,
     answer: impl Fn(&ReceivedRequest, usize) -> ImageReply + Send + Sync + 'static,
@@ -33,16 +33,16 @@ async fn refusal_reason(
     let url = server.url("a.iso");
     let os_image = os_image(&url.replace("http://", "http://anna:s3cret@").replace(".iso", ".iso?t=s3cret"));
     let library = place.open_patiently([os_image.clone()]);
-    let told = unavailability_reason(within_time_limit(library.base(&os_image)).await);
+    let reason = unavailability_reason(within_time_limit(library.base(&os_image)).await);
     assert!(!place.names().contains(NAME));
-    assert!(!told.contains("s3cret"), "{told}");
-    told.strip_prefix(&format!("{NAME} from {url}: ")).unwrap_or_else(|| panic!("{told}")).to_owned()
+    assert!(!reason.contains("s3cret"), "{reason}");
+    reason.strip_prefix(&format!("{NAME} from {url}: ")).unwrap_or_else(|| panic!("{reason}")).to_owned()
 }
 
 async fn assert_reply_refused(reply: ImageReply, phrase: &str) {
     let place = LibraryFolder::new();
-    let told = refusal_reason(&place, move |_, _| reply.clone()).await;
-    assert!(told.contains(phrase), "no {phrase:?} in: {told}");
+    let reason = refusal_reason(&place, move |_, _| reply.clone()).await;
+    assert!(reason.contains(phrase), "no {phrase:?} in: {reason}");
     place.assert_empty();
 }
 
@@ -76,8 +76,8 @@ async fn rejects_files_that_are_not_images() {
         }
     }
     let place = LibraryFolder::new();
-    let told = refusal_reason(&place, move |_, _| ImageReply::new(200, &without[..])).await;
-    assert!(told.contains("the downloaded file is not a usable base image: "), "{told}");
+    let reason = refusal_reason(&place, move |_, _| ImageReply::new(200, &without[..])).await;
+    assert!(reason.contains("the downloaded file is not a usable base image: "), "{reason}");
     place.assert_empty();
 }
 
@@ -85,12 +85,12 @@ async fn rejects_files_that_are_not_images() {
 async fn long_error_page_is_detected_early() {
     let (never, start) = (ReplyGate::new(), Instant::now());
     let place = LibraryFolder::new();
-    let told = refusal_reason(&place, move |_, _| {
+    let reason = refusal_reason(&place, move |_, _| {
         ImageReply::new(200, vec![b'x'; 4 << 20]).wait_after(100_000, &never)
     })
     .await;
     assert!(start.elapsed() < place.settings().stall, "the error came only after the stall time");
-    assert!(told.contains("it begins with \"xxxx"), "{told}");
+    assert!(reason.contains("it begins with \"xxxx"), "{reason}");
     place.assert_empty();
 }
 
@@ -109,7 +109,7 @@ async fn rejects_missing_or_wrong_content_length() {
         "encoded as \"gzip\"",
     )
     .await;
-    // A proxy that truncates the file and sends the shorter length.
+    // A proxy truncates the file and declares the shorter length.
     let shorter = &first_image()[..1_300_000];
     assert_reply_refused(ImageReply::new(200, shorter), "ISO image is incomplete").await;
 }
@@ -118,11 +118,11 @@ async fn rejects_missing_or_wrong_content_length() {
 async fn server_that_always_disconnects_leaves_only_a_partial_file() {
     let place = LibraryFolder::new();
     let total = first_image().len();
-    let told = refusal_reason(&place, |request, _| {
+    let reason = refusal_reason(&place, |request, _| {
         ImageReply::from_file(request, first_image(), "\"one\"").close_after(50_000)
     })
     .await;
-    assert!(told.starts_with(&format!("the connection ended after 50000 of {total} bytes")), "{told}");
+    assert!(reason.starts_with(&format!("the connection ended after 50000 of {total} bytes")), "{reason}");
     assert_eq!(place.names(), [format!("{NAME}.part"), format!("{NAME}.part.json")].into());
     let record = String::from_utf8(place.read(&format!("{NAME}.part.json"))).unwrap();
     assert!(!record.contains("s3cret"), "{record}");
@@ -152,11 +152,11 @@ async fn rejects_digest_mismatch() {
     let place = LibraryFolder::new();
     let os_image = with_digest(os_image(&server.url("a.iso")));
     let library = place.open_patiently([os_image.clone()]);
-    let told = unavailability_reason(within_time_limit(library.base(&os_image)).await);
+    let reason = unavailability_reason(within_time_limit(library.base(&os_image)).await);
     let (found, expected) = (Digest::from_data(second_image()), Digest::from_data(first_image()));
     assert!(
-        told.ends_with(&format!("SHA-256 digest is {found}, but the catalogue has {expected}")),
-        "{told}"
+        reason.ends_with(&format!("SHA-256 digest is {found}, but the catalogue has {expected}")),
+        "{reason}"
     );
     place.assert_empty();
 }
@@ -166,12 +166,13 @@ async fn rejects_download_for_another_architecture() {
     let (server, place) = (ImageFileServer::with_file(arm_image()).await, LibraryFolder::new());
     let os_image = os_image(&server.url("a.iso"));
     let library = place.open_patiently([os_image.clone()]);
-    let told = unavailability_reason(within_time_limit(library.base(&os_image)).await);
-    assert!(told.contains("the image is for CPU architecture arm64, expected x86_64"), "{told}");
+    let reason = unavailability_reason(within_time_limit(library.base(&os_image)).await);
+    assert!(reason.contains("the image is for CPU architecture arm64, expected x86_64"), "{reason}");
     place.assert_empty();
 }
 
-/// Settings with which a URL with another image is tried again after about two seconds, and other failures immediately.
+/// Settings with short pauses. A URL with another image is retried after about two seconds, and other failures
+/// immediately.
 fn settings_with_short_pauses(place: &LibraryFolder) -> LibrarySettings {
     let mut settings = place.settings();
     settings.retry.longest_pause = Duration::from_millis(7);
@@ -207,7 +208,7 @@ async fn file_that_replaces_another_image_is_used_immediately() {
     assert_eq!(server.requests().len(), 1);
 }
 
-/// Writes an image for another architecture with a record, as earlier releases did, which did not check it.
+/// Writes an image for another architecture with a record, like earlier releases, which did not check the architecture.
 fn write_recorded_arm_image(place: &LibraryFolder, url: &str) {
     let path = place.write(NAME, arm_image());
     fs::set_permissions(&path, Permissions::from_mode(0o400)).unwrap();
@@ -243,7 +244,7 @@ async fn recorded_image_of_another_architecture_is_not_downloaded_at_start() {
     place.assert_has_only_image(first_image());
     drop(library);
 
-    // Another URL, or another digest in the catalogue, may provide the right image.
+    // Another URL, or another digest in the catalogue, may belong to the right image.
     for (url, entry) in
         [(server.url("old.iso"), os_image.clone()), (os_image.url.clone(), with_digest(os_image))]
     {
@@ -270,26 +271,26 @@ async fn redirects_are_limited_in_number_and_scheme() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unreachable_and_silent_servers_are_given_up() {
+async fn downloads_from_unreachable_and_silent_servers_fail() {
     let place = LibraryFolder::new();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
     let os = os_image(&format!("http://{address}/a.iso"));
     let library = place.open_patiently([os.clone()]);
-    let told = unavailability_reason(within_time_limit(library.base(&os)).await);
-    assert!(told.contains("the request failed: ") && told.contains("refused"), "{told}");
+    let reason = unavailability_reason(within_time_limit(library.base(&os)).await);
+    assert!(reason.contains("the request failed: ") && reason.contains("refused"), "{reason}");
     place.assert_empty();
     drop(library);
 
     let mut settings = place.patient_settings();
     settings.stall = Duration::from_millis(200);
-    // The kernel accepts the connection, but no process answers.
+    // The kernel accepts the connection, but no process sends a response.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let os = os_image(&format!("http://{}/a.iso", listener.local_addr().unwrap()));
     let library = Library::open(settings.clone(), [os.clone()]).unwrap();
-    let told = unavailability_reason(within_time_limit(library.base(&os)).await);
-    assert!(told.contains("the request failed: ") && told.contains("timed out"), "{told}");
+    let reason = unavailability_reason(within_time_limit(library.base(&os)).await);
+    assert!(reason.contains("the request failed: ") && reason.contains("timed out"), "{reason}");
     place.assert_empty();
     drop(library);
 
@@ -299,11 +300,14 @@ async fn unreachable_and_silent_servers_are_given_up() {
             .await;
     let os = os_image(&server.url("a.iso"));
     let library = Library::open(settings, [os.clone()]).unwrap();
-    let told = unavailability_reason(within_time_limit(library.base(&os)).await);
-    assert!(told.contains("the connection ended after 60000 of") && told.contains("timed out"), "{told}");
+    let reason = unavailability_reason(within_time_limit(library.base(&os)).await);
+    assert!(
+        reason.contains("the connection ended after 60000 of") && reason.contains("timed out"),
+        "{reason}"
+    );
 }
 
-/// The server does not speak HTTP.
+/// The server does not use HTTP.
 #[tokio::test(flavor = "multi_thread")]
 async fn server_that_does_not_speak_http_is_reported() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -319,15 +323,15 @@ async fn server_that_does_not_speak_http_is_reported() {
     let place = LibraryFolder::new();
     let os_image = os_image(&format!("http://{address}/a.iso"));
     let library = place.open_patiently([os_image.clone()]);
-    let told = unavailability_reason(within_time_limit(library.base(&os_image)).await);
-    assert!(told.contains("the request failed: "), "{told}");
+    let reason = unavailability_reason(within_time_limit(library.base(&os_image)).await);
+    assert!(reason.contains("the request failed: "), "{reason}");
     place.assert_empty();
     is_over.store(true, Ordering::Relaxed);
     let _ = std::net::TcpStream::connect(address);
     server.join().unwrap();
 }
 
-/// A file system of one MiB, which only root may mount.
+/// A file system of 1 MiB, which only root may mount.
 struct SmallLibraryDisk(LibraryFolder);
 
 impl SmallLibraryDisk {
@@ -356,13 +360,13 @@ async fn full_disk_is_reported_before_the_download_starts() {
     let Some(disk) = SmallLibraryDisk::new() else { return };
     assert!(first_image().len() > 1 << 20);
     let (never, start) = (ReplyGate::new(), Instant::now());
-    let told =
+    let reason =
         refusal_reason(&disk.0, move |_, _| ImageReply::new(200, first_image()).wait_after(10, &never)).await;
     assert!(start.elapsed() < disk.0.settings().stall, "the error came only after the stall time");
     assert!(
-        told.starts_with("reserving space for ")
-            && told.contains("no space left on the disk: the file needs "),
-        "{told}"
+        reason.starts_with("reserving space for ")
+            && reason.contains("no space left on the disk: the file needs "),
+        "{reason}"
     );
     disk.0.assert_empty();
 }
@@ -371,12 +375,12 @@ async fn full_disk_is_reported_before_the_download_starts() {
 async fn unwritable_directory_is_reported() {
     let server = ImageFileServer::with_file(first_image()).await;
     let place = LibraryFolder::new();
-    // Root ignores modes, so a directory blocks the file name instead.
+    // Root ignores file modes, so a directory blocks the file name instead.
     fs::create_dir(place.file(&format!("{NAME}.part"))).unwrap();
     let os_image = os_image(&server.url("a.iso"));
     let library = place.open_patiently([os_image.clone()]);
-    let told = unavailability_reason(within_time_limit(library.base(&os_image)).await);
-    assert!(told.contains("opening ") && told.contains(".part failed: Is a directory"), "{told}");
+    let reason = unavailability_reason(within_time_limit(library.base(&os_image)).await);
+    assert!(reason.contains("opening ") && reason.contains(".part failed: Is a directory"), "{reason}");
     assert!(matches!(library.state(&os_image), Some(BaseImageState::Failed { .. })));
 }
 
@@ -433,7 +437,7 @@ async fn failure_reports_the_next_attempt() {
     assert!((3599..3660).contains(&pause), "{pause}");
 }
 
-/// Entries with the same version are one file.
+/// Entries with the same version share one file.
 #[tokio::test(flavor = "multi_thread")]
 async fn digest_of_any_entry_is_checked() {
     let (first, second) =
@@ -444,8 +448,8 @@ async fn digest_of_any_entry_is_checked() {
     let new = os_image(&second.url("a.iso"));
     let library = place.open_patiently([old.clone(), new.clone()]);
     for os_image in [&old, &new] {
-        let told = unavailability_reason(within_time_limit(library.base(os_image)).await);
-        assert!(told.contains("the catalogue has"), "{told}");
+        let reason = unavailability_reason(within_time_limit(library.base(os_image)).await);
+        assert!(reason.contains("the catalogue has"), "{reason}");
     }
 }
 
@@ -458,12 +462,12 @@ async fn rejects_entries_of_one_image_with_different_digests() {
     for images in [[old.clone(), new.clone()], [new, old]] {
         let error = Library::open(place.settings(), images).unwrap_err();
         assert!(matches!(&error, LibraryError::ContradictoryDigest { image } if image == NAME), "{error}");
-        let told = error.to_string();
-        assert!(told.contains(NAME) && told.contains("same version, architecture and type"), "{told}");
+        let reason = error.to_string();
+        assert!(reason.contains(NAME) && reason.contains("same version, architecture and type"), "{reason}");
     }
 }
 
-/// An added image with the version of a configured one uses the file of that one.
+/// An added image uses the file of the configured image with the same version.
 #[tokio::test(flavor = "multi_thread")]
 async fn added_entry_with_another_digest_is_refused() {
     let server = ImageFileServer::with_file(first_image()).await;

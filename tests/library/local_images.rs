@@ -1,4 +1,4 @@
-//! Images on the local machine: used in place.
+//! Images on the local machine, which the library uses in place.
 
 use isogen::Digest;
 use kindling::images::library::BaseImageState;
@@ -48,8 +48,8 @@ async fn invalid_local_images_are_reported_and_kept() {
     ];
     let library = place.open_patiently(cases.iter().map(|(image, _)| image.clone()));
     for (image, phrase) in &cases {
-        let told = unavailability_reason(within_time_limit(library.base(image)).await);
-        assert!(told.contains(phrase) && told.contains(&image.url), "no {phrase:?} in: {told}");
+        let reason = unavailability_reason(within_time_limit(library.base(image)).await);
+        assert!(reason.contains(phrase) && reason.contains(&image.url), "no {phrase:?} in: {reason}");
     }
     assert_eq!(elsewhere.names().len(), 2);
     assert!(elsewhere.read("other.iso") == second_image());
@@ -62,9 +62,9 @@ async fn rejects_local_image_for_another_architecture() {
     let unknown = elsewhere.write("unknown.iso", &image_without_architecture());
     let unknown = OsImage { version: "2".to_owned(), ..os_image(unknown.to_str().unwrap()) };
     let library = place.open_patiently([arm.clone(), unknown.clone()]);
-    let told = unavailability_reason(within_time_limit(library.base(&arm)).await);
+    let reason = unavailability_reason(within_time_limit(library.base(&arm)).await);
     let problem = "the image is for CPU architecture arm64, expected x86_64";
-    assert!(told.contains(problem) && told.contains(&arm.url), "{told}");
+    assert!(reason.contains(problem) && reason.contains(&arm.url), "{reason}");
     let base = within_time_limit(library.base(&unknown)).await.unwrap();
     assert_eq!(base.image().architecture(), None);
 }

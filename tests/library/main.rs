@@ -1,7 +1,7 @@
-//! The image library against servers that behave and servers that do not.
+//! The image library against correct and faulty servers.
 //!
-//! Each test has its own directory and servers, on loopback. Killed processes are this program again, running one of
-//! its ignored tests.
+//! Each test has its own directory and servers, on loopback. The processes that tests kill are this test program, which
+//! runs one of its ignored tests.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 

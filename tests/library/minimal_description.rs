@@ -1,4 +1,5 @@
-//! `miniso.dat` of base images: verified once, and the result recorded next to the SHA-256 digest.
+//! `miniso.dat` of base images, which the library verifies once. The record contains the result, next to the SHA-256
+//! digest.
 
 use std::fs;
 
@@ -15,7 +16,7 @@ const UNDESCRIBED: LayoutStrategy = LayoutStrategy::Relayout("the image does not
 const WRONG: LayoutStrategy =
     LayoutStrategy::Relayout("the image's description of its minimal form is wrong");
 
-/// The image with one changed byte in its initrd, which is also part of the minimal ISO.
+/// Changes one byte of the image's initrd, which is also part of the minimal ISO.
 fn image_with_wrong_description() -> Vec<u8> {
     let initrd = Recipe::new(Architecture::X86_64, Era::E2024_12).master().files["images/pxeboot/initrd.img"];
     let mut bytes = first_image().to_vec();
@@ -27,7 +28,7 @@ fn image_without_description() -> Vec<u8> {
     Recipe::new(Architecture::X86_64, Era::E2021_01).build()
 }
 
-/// The layout of minimal ISOs of a base.
+/// Returns the layout of a base image's minimal ISO.
 fn minimal_layout(base: &OpenBaseImage) -> LayoutStrategy {
     base.image().layout_strategy(&Edits::new().minimal(Some("http://192.0.2.1/rootfs.img"))).unwrap()
 }
@@ -77,7 +78,7 @@ async fn minimal_description_is_checked_while_hashing_and_recorded() {
     }
 }
 
-/// A false record shows that the result was read from the record.
+/// A false result in the record shows that the library uses the record.
 #[tokio::test(flavor = "multi_thread")]
 async fn recorded_result_is_used_at_the_next_start() {
     let server = ImageFileServer::new(|_, _| ImageReply::new(500, "")).await;
@@ -96,7 +97,7 @@ async fn recorded_result_is_used_at_the_next_start() {
     }
 }
 
-/// The false SHA-256 digest shows that the file is not hashed again.
+/// A false SHA-256 digest shows that the library does not hash the file again.
 #[tokio::test(flavor = "multi_thread")]
 async fn record_of_an_earlier_release_is_completed_without_hashing() {
     let server = ImageFileServer::new(|_, _| ImageReply::new(500, "")).await;

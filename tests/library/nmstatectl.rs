@@ -1,4 +1,4 @@
-//! `nmstatectl`, extracted from each image once.
+//! `nmstatectl`, which is extracted once from each image.
 
 use std::time::SystemTime;
 

@@ -1,4 +1,4 @@
-//! Processes that are killed, that share a directory, or that cannot write a whole image.
+//! Processes that get killed, share a directory, or cannot write a whole image.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -8,17 +8,17 @@ use kindling::images::library::{BaseImageState, ImageNotReady};
 use crate::server::{ImageFileServer, ImageReply, ReplyGate};
 use crate::support::{LibraryFolder, NAME, first_image, os_image, wait_for_state, within_time_limit};
 
-/// The task of a test process.
+/// The variable with the task of a test process.
 const TASK: &str = "KINDLING_LIBRARY_TASK";
 
-/// Runs this program as another process that executes one of the ignored tests.
+/// Prepares another process of this program, which executes one of the ignored tests.
 pub(crate) fn test_process(test: &str, task: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args([test, "--exact", "--ignored", "--nocapture"]).env(TASK, task);
     command
 }
 
-/// The parts of this process's task, which contain no spaces.
+/// Returns the parts of this process's task, which contain no spaces.
 pub(crate) fn process_task() -> Vec<String> {
     std::env::var(TASK)
         .expect("run only as a child process of other tests")
@@ -27,7 +27,7 @@ pub(crate) fn process_task() -> Vec<String> {
         .collect()
 }
 
-/// Fetches an image into a directory and prints its progress.
+/// Fetches an image into a directory and prints the progress.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "the process that others start"]
 async fn process_that_fetches() {
@@ -53,7 +53,7 @@ fn fetch_process(place: &LibraryFolder, server: &ImageFileServer) -> Command {
     test_process("processes::process_that_fetches", &task)
 }
 
-/// Starts a process and kills it once it has received `bytes` bytes.
+/// Starts a process, and kills it after it has received `bytes` bytes.
 fn kill_after_bytes(place: &LibraryFolder, server: &ImageFileServer, least: u64) {
     let mut child = fetch_process(place, server).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -67,13 +67,13 @@ fn kill_after_bytes(place: &LibraryFolder, server: &ImageFileServer, least: u64)
 #[tokio::test(flavor = "multi_thread")]
 async fn download_of_a_killed_process_is_resumed() {
     let never = ReplyGate::new();
-    let held = never.clone();
-    // The first download stalls; other requests are answered.
+    let reply_gate = never.clone();
+    // The first download stalls. Other requests get a response.
     let server = ImageFileServer::new(move |request, _| {
         let reply = ImageReply::from_file(request, first_image(), "\"one\"");
         match request.range_start() {
-            None => reply.wait_after(600_000, &held),
-            Some(from) if from < 1_000_000 => reply.wait_after(500_000, &held),
+            None => reply.wait_after(600_000, &reply_gate),
+            Some(from) if from < 1_000_000 => reply.wait_after(500_000, &reply_gate),
             Some(_) => reply,
         }
     })
@@ -95,9 +95,9 @@ async fn download_of_a_killed_process_is_resumed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_processes_share_one_download() {
     let gate = ReplyGate::new();
-    let held = gate.clone();
+    let reply_gate = gate.clone();
     let server = ImageFileServer::new(move |request, _| {
-        ImageReply::from_file(request, first_image(), "\"one\"").wait_after(400_000, &held)
+        ImageReply::from_file(request, first_image(), "\"one\"").wait_after(400_000, &reply_gate)
     })
     .await;
     let place = LibraryFolder::new();
@@ -110,19 +110,19 @@ async fn two_processes_share_one_download() {
 
     let mut other = fetch_process(&place, &server).stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(other.stdout.take().unwrap()).lines();
-    let told = tokio::task::block_in_place(|| {
-        let mut told = Vec::new();
+    let lines_of_other = tokio::task::block_in_place(|| {
+        let mut lines_of_other = Vec::new();
         for line in lines.map_while(Result::ok) {
             // The second process sees the progress of the first one.
             if line.contains("have ") && !line.ends_with("have 0") {
                 gate.open();
             }
-            told.push(line);
+            lines_of_other.push(line);
         }
         other.wait().unwrap();
-        told
+        lines_of_other
     });
-    assert!(told.iter().any(|line| line.contains("ready ")), "{told:?}");
+    assert!(lines_of_other.iter().any(|line| line.contains("ready ")), "{lines_of_other:?}");
     within_time_limit(library.base(&os_image)).await.unwrap();
     place.assert_has_only_image(first_image());
     assert_eq!(server.download_offsets(), [None]);
@@ -141,7 +141,7 @@ async fn two_libraries_of_one_process_share_one_download() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_process_continues_the_download_of_a_dead_one() {
+async fn download_of_a_dead_process_is_continued_by_another() {
     let never = ReplyGate::new();
     let server = ImageFileServer::new(move |request, _| {
         let reply = ImageReply::from_file(request, first_image(), "\"one\"");
@@ -164,7 +164,7 @@ async fn another_process_continues_the_download_of_a_dead_one() {
     place.assert_has_only_image(first_image());
 }
 
-/// A process with a file length limit below the image's length: as with a disk that fills up.
+/// A file length limit below the image's length has the effect of a disk that fills up.
 #[tokio::test(flavor = "multi_thread")]
 async fn disk_filling_up_during_the_download_leaves_no_file() {
     let (server, place) = (ImageFileServer::with_file(first_image()).await, LibraryFolder::new());
@@ -175,7 +175,7 @@ async fn disk_filling_up_during_the_download_leaves_no_file() {
     limited.args(["-c", &script, "sh"]).arg(fetching.get_program()).args(fetching.get_args());
     limited.envs(fetching.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let output = tokio::task::block_in_place(|| limited.output().unwrap());
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.contains("failed ") && told.contains(".part failed: File too large"), "{told}");
+    let output = String::from_utf8(output.stdout).unwrap();
+    assert!(output.contains("failed ") && output.contains(".part failed: File too large"), "{output}");
     place.assert_empty();
 }

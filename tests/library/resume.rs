@@ -1,4 +1,4 @@
-//! Interrupted downloads that resume, and those that must not.
+//! Interrupted downloads that the library resumes, and downloads that it must not resume.
 
 use kindling::images::library::BaseImageState;
 use kindling::inventory::catalogue::OsImage;
@@ -9,7 +9,7 @@ use crate::support::{
     with_digest, within_time_limit,
 };
 
-/// Disconnects after 700,000 bytes the first time, and sends the given replies afterwards.
+/// Starts a server that disconnects after 700,000 bytes of the first reply, and sends the given replies afterwards.
 async fn disconnecting_server(
     then: impl Fn(&ReceivedRequest, usize) -> ImageReply + Send + Sync + 'static,
 ) -> ImageFileServer {
@@ -46,7 +46,7 @@ async fn interrupted_download_resumes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_version_is_fetched_from_the_start() {
-    // RFC 9110: if If-Range does not match, the whole file is sent.
+    // If If-Range does not match, the server sends the whole file (RFC 9110).
     let server =
         disconnecting_server(|request, _| ImageReply::from_file(request, second_image(), "\"two\"")).await;
     let place = LibraryFolder::new();
@@ -149,10 +149,10 @@ async fn download_without_validators_resumes_only_with_a_digest() {
 #[tokio::test(flavor = "multi_thread")]
 async fn closed_library_leaves_a_resumable_partial_file() {
     let gate = ReplyGate::new();
-    let held = gate.clone();
+    let reply_gate = gate.clone();
     let server = ImageFileServer::new(move |request, number| {
         let reply = ImageReply::from_file(request, first_image(), "\"one\"");
-        if number == 0 { reply.wait_after(500_000, &held) } else { reply }
+        if number == 0 { reply.wait_after(500_000, &reply_gate) } else { reply }
     })
     .await;
     let place = LibraryFolder::new();
@@ -173,7 +173,7 @@ async fn closed_library_leaves_a_resumable_partial_file() {
     );
 }
 
-/// The partial file that remains when a process dies.
+/// Leaves the partial file of a process that dies during a download.
 async fn leave_partial_file(place: &LibraryFolder, url: &str, library: impl Fn(&LibraryFolder, OsImage)) {
     let os_image = os_image(url);
     let opened = place.open_patiently([os_image.clone()]);
@@ -215,7 +215,7 @@ async fn foreign_partial_file_is_not_resumed() {
         place.assert_has_only_image(first_image());
         assert_eq!(server.download_offsets(), [None, None], "{name}");
     }
-    // Without damage the partial file is used; from another URL it is not.
+    // An undamaged partial file is used for the same URL, but not for another URL.
     for (path, from) in [("a.iso", Some(700_000)), ("b.iso", None)] {
         let server =
             disconnecting_server(|request, _| ImageReply::from_file(request, first_image(), "\"one\"")).await;

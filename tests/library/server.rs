@@ -1,4 +1,4 @@
-//! A server with the replies of a test: right, wrong, slow or incomplete.
+//! A server whose replies a test defines: right, wrong, slow or incomplete.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,7 +11,6 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivedRequest {
     /// The path with the query.
@@ -24,23 +23,22 @@ impl ReceivedRequest {
         self.headers.get(name).map(String::as_str)
     }
 
-    /// The first requested byte. All requests are open-ended.
+    /// The first requested byte. All range requests are open-ended.
     pub(crate) fn range_start(&self) -> Option<usize> {
         let range = self.header("range")?.strip_prefix("bytes=").unwrap();
         Some(range.split_once('-').unwrap().0.parse().unwrap())
     }
 }
 
-/// A reply.
 #[derive(Clone, Debug)]
 pub(crate) struct ImageReply {
     status: u16,
     headers: Vec<(&'static str, String)>,
     body: Vec<u8>,
-    /// Sends this many bytes of the body, then waits for the gate or closes the connection.
+    /// Number of body bytes before the reply waits for the gate or closes the connection.
     until: usize,
     gate: Option<watch::Receiver<bool>>,
-    /// Sends the rest of the body in single bytes, a hundred per second at most.
+    /// Sends the rest of the body in single bytes, at most a hundred per second.
     is_slow: bool,
 }
 
@@ -51,7 +49,7 @@ impl ImageReply {
         Self { status, headers, until: body.len(), body, gate: None, is_slow: false }
     }
 
-    /// A file as a correct server sends it.
+    /// The reply of a correct server for a file.
     pub(crate) fn from_file(request: &ReceivedRequest, bytes: &[u8], etag: &str) -> Self {
         let is_same = request.header("if-range").is_none_or(|tag| tag == etag);
         let Some(from) = request.range_start().filter(|_| is_same) else {
@@ -65,32 +63,32 @@ impl ImageReply {
             .with_header("content-range", &format!("bytes {from}-{}/{}", bytes.len() - 1, bytes.len()))
     }
 
-    /// With another header, or another value of one.
+    /// Adds a header, or replaces its value.
     pub(crate) fn with_header(mut self, name: &'static str, value: &str) -> Self {
-        self.headers.retain(|(known, _)| *known != name);
+        self.headers.retain(|(key, _)| *key != name);
         self.headers.push((name, value.to_owned()));
         self
     }
 
     pub(crate) fn without_header(mut self, name: &str) -> Self {
-        self.headers.retain(|(known, _)| *known != name);
+        self.headers.retain(|(key, _)| *key != name);
         self
     }
 
-    /// The connection closes after this many bytes of the body.
+    /// Closes the connection after `len` bytes of the body.
     pub(crate) fn close_after(mut self, len: usize) -> Self {
         self.until = len.min(self.body.len());
         self
     }
 
-    /// After this many bytes of the body, the rest is sent in single bytes.
+    /// Sends the bytes after the first `len` bytes of the body one by one.
     pub(crate) fn slow_after(mut self, len: usize) -> Self {
         self.until = len.min(self.body.len());
         self.is_slow = true;
         self
     }
 
-    /// After this many bytes of the body, nothing is sent until the gate opens.
+    /// Sends `len` bytes of the body, and the rest after the gate opens.
     pub(crate) fn wait_after(mut self, len: usize, gate: &ReplyGate) -> Self {
         self.until = len.min(self.body.len());
         self.gate = Some(gate.0.subscribe());
@@ -98,7 +96,7 @@ impl ImageReply {
     }
 }
 
-/// Delays a reply.
+/// Delays replies until it is opened.
 #[derive(Clone, Debug)]
 pub(crate) struct ReplyGate(watch::Sender<bool>);
 
@@ -123,7 +121,7 @@ pub(crate) struct ImageFileServer {
 }
 
 impl ImageFileServer {
-    /// A server whose replies depend on the request and its number, counted from 0.
+    /// Starts a server whose replies depend on the request and its number, counted from 0.
     pub(crate) async fn new(
         answer: impl Fn(&ReceivedRequest, usize) -> ImageReply + Send + Sync + 'static,
     ) -> Self {
@@ -138,7 +136,7 @@ impl ImageFileServer {
         Self::start(answer, Some(tls)).await
     }
 
-    /// A server that returns one file for every path.
+    /// Starts a server that returns the same file for every path.
     pub(crate) async fn with_file(bytes: &[u8]) -> Self {
         let bytes = bytes.to_vec();
         Self::new(move |request, _| ImageReply::from_file(request, &bytes, "\"one\"")).await
@@ -165,7 +163,7 @@ impl ImageFileServer {
         self.requests.lock().unwrap().clone()
     }
 
-    /// Where each request started.
+    /// The first requested byte of each request.
     pub(crate) fn download_offsets(&self) -> Vec<Option<usize>> {
         self.requests().iter().map(ReceivedRequest::range_start).collect()
     }
@@ -211,7 +209,7 @@ async fn accept_connections(
     }
 }
 
-/// One request, one reply. Clients may disconnect in the middle of both.
+/// Handles one request with one reply. Clients may disconnect in the middle of both.
 async fn serve_request(
     mut socket: impl AsyncRead + AsyncWrite + Unpin,
     answer: &Arc<ReplyFunction>,

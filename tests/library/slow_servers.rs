@@ -1,4 +1,5 @@
-//! Servers that send slowly, nothing, or informational responses without end: other images do not wait for them.
+//! Servers that send slowly, send nothing, or send informational responses without end. Other images must not wait for
+//! them.
 
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ fn settings(place: &LibraryFolder) -> LibrarySettings {
     settings
 }
 
-/// Two images of slow servers, and one of another server, which has to wait for a slot.
+/// Two images of slow servers, and an image of another server, which must wait for a slot.
 async fn two_slow_images() -> (Vec<ImageFileServer>, Vec<OsImage>) {
     let slow = |request: &_, _| ImageReply::from_file(request, first_image(), "\"one\"").slow_after(1000);
     let servers = vec![
@@ -40,8 +41,8 @@ async fn two_slow_images() -> (Vec<ImageFileServer>, Vec<OsImage>) {
     (servers, images)
 }
 
-/// Waits for a request that continues after the second one, and returns the offsets of all requests. A server that gets
-/// no processor time may send nothing in the time of one request.
+/// Waits for a request that continues after the second one, and returns the offsets of all requests. A server without
+/// CPU time may send nothing during one request.
 async fn wait_for_progress(library: &Library, server: &ImageFileServer) -> Vec<Option<usize>> {
     let mut changes = library.state_changes();
     within_time_limit(async {
@@ -57,7 +58,7 @@ async fn wait_for_progress(library: &Library, server: &ImageFileServer) -> Vec<O
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_downloads_give_up_their_slots() {
+async fn slow_downloads_release_their_slots() {
     for are_added in [true, false] {
         let (servers, images) = two_slow_images().await;
         let place = LibraryFolder::new();
@@ -77,7 +78,7 @@ async fn slow_downloads_give_up_their_slots() {
             };
             wait_for_state(&library, slow, is_reported).await;
         }
-        // Each further request continues where the last one ended.
+        // Each further request continues where the previous one ended.
         let starts = wait_for_progress(&library, &servers[0]).await;
         assert!(starts[0].is_none() && starts[1] >= Some(1000), "{starts:?}");
         assert!(starts[1..].windows(2).all(|pair| pair[0] <= pair[1]), "{starts:?}");
@@ -85,11 +86,11 @@ async fn slow_downloads_give_up_their_slots() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn added_image_starts_after_the_turns_of_others() {
+async fn added_image_starts_when_the_turn_of_another_ends() {
     let gate = ReplyGate::new();
-    let held = gate.clone();
+    let reply_gate = gate.clone();
     let silent = ImageFileServer::new(move |request, _| {
-        ImageReply::from_file(request, first_image(), "\"one\"").wait_after(1000, &held)
+        ImageReply::from_file(request, first_image(), "\"one\"").wait_after(1000, &reply_gate)
     })
     .await;
     let good = ImageFileServer::with_file(first_image()).await;
@@ -135,7 +136,7 @@ async fn added_images_do_not_delay_configured_ones() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn informational_responses_without_end_are_given_up() {
+async fn endless_informational_responses_time_out() {
     for response in ["HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/a.iso", listener.local_addr().unwrap());
@@ -150,8 +151,8 @@ async fn informational_responses_without_end_are_given_up() {
         settings.stall = Duration::from_millis(200);
         let os_image = os_image(&url);
         let library = Library::open(settings, [os_image.clone()]).unwrap();
-        let told = unavailability_reason(within_time_limit(library.base(&os_image)).await);
-        assert!(told.contains("timed out"), "{told}");
+        let reason = unavailability_reason(within_time_limit(library.base(&os_image)).await);
+        assert!(reason.contains("timed out"), "{reason}");
         within_time_limit(server).await.unwrap();
     }
 }

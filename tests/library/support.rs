@@ -12,7 +12,6 @@ use kindling::images::library::{BaseImageState, ImageNotReady, Library, LibraryS
 use kindling::inventory::catalogue::{CpuArchitecture, ImageType, OsImage};
 use tempfile::TempDir;
 
-/// The file name of [`os_image`].
 pub(crate) const NAME: &str = "rhcos-full-iso-414.92.1-x86_64.iso";
 
 /// Two different images of the same length.
@@ -26,7 +25,7 @@ pub(crate) fn first_image() -> &'static [u8] {
 pub(crate) fn second_image() -> &'static [u8] {
     static IMAGE: LazyLock<Vec<u8>> = LazyLock::new(|| {
         let mut bytes = first_image().to_vec();
-        // After the structures: within the noise of the root file system.
+        // In the noise of the root file system, after all structures.
         let at = bytes.len() / 2;
         bytes[at] ^= 0xFF;
         bytes
@@ -34,17 +33,17 @@ pub(crate) fn second_image() -> &'static [u8] {
     &IMAGE
 }
 
-/// An image for another architecture than the entry of [`os_image`].
+/// An image for another architecture than the architecture of [`os_image`].
 pub(crate) fn arm_image() -> &'static [u8] {
     static IMAGE: LazyLock<Vec<u8>> =
         LazyLock::new(|| Recipe::new(Architecture::Aarch64, Era::E2024_12).build());
     &IMAGE
 }
 
-/// An image for 64-bit ARM whose files do not show its architecture.
+/// An image for 64-bit Arm whose files do not reveal its architecture.
 pub(crate) fn image_without_architecture() -> Vec<u8> {
     let mut bytes = arm_image().to_vec();
-    // In the directory, and in its Rock Ridge extension.
+    // The name in the directory, and in its Rock Ridge extension.
     for name in [&b"EFIBOOT.IMG"[..], b"efiboot.img"] {
         let positions = bytes.windows(name.len()).enumerate().filter(|(_, window)| *window == name);
         for at in positions.map(|(at, _)| at).collect::<Vec<_>>() {
@@ -65,7 +64,7 @@ pub(crate) fn os_image(url: &str) -> OsImage {
     }
 }
 
-/// With the digest of [`first_image`].
+/// Adds the digest of [`first_image`] to the entry.
 pub(crate) fn with_digest(image: OsImage) -> OsImage {
     OsImage { sha256: Some(Digest::from_data(self::first_image())), ..image }
 }
@@ -77,7 +76,7 @@ pub(crate) struct LibraryFolder {
 
 impl LibraryFolder {
     pub(crate) fn new() -> Self {
-        // The library's log is printed if a test fails.
+        // The test prints the library's log if it fails.
         let _ = tracing_subscriber::fmt().with_test_writer().with_max_level(tracing::Level::DEBUG).try_init();
         let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
         fs::create_dir_all(base).unwrap();
@@ -133,7 +132,7 @@ impl LibraryFolder {
         settings
     }
 
-    /// Failed images are not retried while a test inspects the directory.
+    /// Settings that delay retries, so that a test can inspect the directory after a failure.
     pub(crate) fn patient_settings(&self) -> LibrarySettings {
         let mut settings = self.settings();
         settings.retry.at_once = 0;
@@ -156,17 +155,17 @@ pub(crate) async fn within_time_limit<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), what).await.expect("timed out")
 }
 
-/// Waits until an image is in a state.
+/// Waits until the state of an image fulfils a condition.
 pub(crate) async fn wait_for_state(
     library: &Library,
     image: &OsImage,
-    wanted: impl Fn(&BaseImageState) -> bool,
+    is_done: impl Fn(&BaseImageState) -> bool,
 ) -> BaseImageState {
     let mut changes = library.state_changes();
     within_time_limit(async {
         loop {
             let state = library.state(image).unwrap();
-            if wanted(&state) {
+            if is_done(&state) {
                 return state;
             }
             changes.changed().await.unwrap();
@@ -175,7 +174,7 @@ pub(crate) async fn wait_for_state(
     .await
 }
 
-/// The reason why an image is unavailable.
+/// Returns the reason why an image is unavailable.
 #[track_caller]
 pub(crate) fn unavailability_reason<T: std::fmt::Debug>(outcome: Result<T, ImageNotReady>) -> String {
     match outcome {

@@ -9,8 +9,8 @@ use serde_json::json;
 use crate::support::{RunOutput, Scratch};
 use crate::{BASE, ROOTFS, SERVICE, base_recipe, run_create, scratch_with_site};
 
-/// Serves the base image as `/base.iso` to a number of requests, and as `/guarded.iso` to those with a key; returns its
-/// URL.
+/// Serves the base image as `/base.iso`, and as `/guarded.iso` to requests with a key. Stops after `requests` requests.
+/// Returns the URL of the server.
 fn serve_base_image(requests: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -32,12 +32,11 @@ fn serve_base_image(requests: usize) -> String {
     url
 }
 
-/// Creates the full image of a site on another base image.
+/// Creates the full image of a site from another base image.
 fn create_on_base(scratch: &Scratch, base: &[&str], output: &str) -> RunOutput {
     create_images(scratch, &[base, &["--full", output]].concat())
 }
 
-/// Creates images of a site.
 fn create_images(scratch: &Scratch, options: &[&str]) -> RunOutput {
     let usual = [
         "discovery",
@@ -94,7 +93,7 @@ fn configured_base_image_is_selected_by_version() {
 }
 
 #[test]
-fn minimal_iso_of_a_wrongly_described_base_is_re_laid_out() {
+fn minimal_iso_of_a_base_with_a_wrong_description_is_re_laid_out() {
     let scratch = scratch_with_site("disconnected");
     let offset = base_recipe().master().files["images/pxeboot/initrd.img"].offset;
     let mut wrong = BASE.clone();

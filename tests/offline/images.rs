@@ -1,4 +1,4 @@
-//! Contents of the images, and the findings about them.
+//! Contents of the images, and the findings in the output.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,20 +10,20 @@ use serde_json::Value;
 use crate::support::{Scratch, report_skipped};
 use crate::{ROOTFS, SITES, SOURCE, run_create, scratch_with_site};
 
-/// The Ignition config of an image.
+/// Returns the Ignition config of an image.
 fn embedded_config(scratch: &Scratch, image: &str) -> Value {
     let text = scratch.run_kindling(&format!("iso ignition show {image}")).expect_text();
     serde_json::from_str(&text).unwrap()
 }
 
-/// The sources of the files of a config, by path.
+/// Returns the sources of the files of a config, by path.
 fn file_sources(config: &Value) -> BTreeMap<String, String> {
     let files = config["storage"]["files"].as_array().unwrap().iter();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     files.map(|file| (text(&file["path"]), text(&file["contents"]["source"]))).collect()
 }
 
-/// Compares the output of a command with its golden. The digests in it cover every byte.
+/// Compares the output of a command with a golden file. The digests in the output cover every byte of the images.
 fn assert_golden(name: &str, text: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/offline/goldens").join(name);
     if env::var_os("UPDATE_GOLDEN").is_some() {
@@ -32,7 +32,7 @@ fn assert_golden(name: &str, text: &str) {
         return;
     }
     let recorded = fs::read_to_string(&path).unwrap_or_default();
-    assert!(recorded == text, "{name} differs; if that is intended, set UPDATE_GOLDEN=1\n{text}");
+    assert!(recorded == text, "{name} differs; if the change is intended, set UPDATE_GOLDEN=1\n{text}");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn every_site_matches_its_golden() {
     }
 }
 
-/// Summaries are written to logs.
+/// Summaries end up in logs.
 #[test]
 fn output_contains_no_password() {
     let scratch = scratch_with_site("disconnected");
@@ -107,10 +107,10 @@ fn image_contains_the_mirror_configuration() {
 fn hub_override_and_id_are_applied() {
     let scratch = scratch_with_site("dual-stack");
     let text = run_create(&scratch, &["--full", "full.iso", "--json"]).expect_text();
-    let told: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(told["infra_env_id"], "7d3a1c2e-5b64-4f0a-9d5e-0c1b2a394857");
-    assert_eq!(told["hosts"], serde_json::json!(["node-0", "node-1"]));
-    assert_eq!(told["images"][0]["layout"], "in place");
+    let summary: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(summary["infra_env_id"], "7d3a1c2e-5b64-4f0a-9d5e-0c1b2a394857");
+    assert_eq!(summary["hosts"], serde_json::json!(["node-0", "node-1"]));
+    assert_eq!(summary["images"][0]["layout"], "in place");
     assert_eq!(file_sources(&embedded_config(&scratch, "full.iso"))["/etc/site"], "data:,dual%0A");
 }
 
@@ -175,9 +175,9 @@ fn digests_of_large_files_are_optional() {
     std::fs::rename(scratch.path("large.iso"), scratch.path("base.iso")).unwrap();
     let usual = run_create(&scratch, &["--full", "usual.iso"]).expect_text();
     assert!(!usual.contains("SHA-256"), "{usual}");
-    let asked = run_create(&scratch, &["--full", "asked.iso", "--sha256"]).expect_text();
+    let output = run_create(&scratch, &["--full", "asked.iso", "--sha256"]).expect_text();
     let digest = isogen::Digest::from_data(&scratch.read("asked.iso"));
-    assert!(asked.contains(&format!("SHA-256 {digest}")), "{asked}");
+    assert!(output.contains(&format!("SHA-256 {digest}")), "{output}");
 }
 
 #[test]
@@ -241,9 +241,9 @@ fn version_with_a_cluster_reference_is_a_warning() {
     let both = text.replace("  clusterRef:\n", "  osImageVersion: \"4.18\"\n  clusterRef:\n");
     scratch.write("manifests/infraenv.yaml", both);
     let output = run_create(&scratch, &["--full", "full.iso"]);
-    let told = "manifests/infraenv.yaml:7: spec.osImageVersion: warning: the service accepts it together with \
+    let warning = "manifests/infraenv.yaml:7: spec.osImageVersion: warning: the service accepts it together with \
                 spec.clusterRef only if that cluster is installed\n";
-    assert_eq!(output.stderr, told);
+    assert_eq!(output.stderr, warning);
     output.expect_success();
 }
 
@@ -255,9 +255,9 @@ fn unused_fields_are_reported_at_any_depth() {
         assert!(text.contains(from), "{from}");
         scratch.write(file, text.replacen(from, to, 1));
         let output = run_create(&scratch, &["--full", "full.iso"]);
-        let told = output.stderr.clone();
+        let warnings = output.stderr.clone();
         output.expect_success();
-        told
+        warnings
     };
     for (site, file, from, to, place) in [
         ("single-node", "site.yml", "httpProxy:", "http_proxy:", "17: spec.proxy.http_proxy"),
@@ -277,8 +277,8 @@ fn unused_fields_are_reported_at_any_depth() {
             "11: spec.pullSecretRef.nam",
         ),
     ] {
-        let told = change(site, &format!("manifests/{file}"), from, to);
-        assert_eq!(told, format!("manifests/{file}:{place}: warning: unknown field\n"));
+        let warnings = change(site, &format!("manifests/{file}"), from, to);
+        assert_eq!(warnings, format!("manifests/{file}:{place}: warning: unknown field\n"));
     }
 }
 
@@ -304,7 +304,7 @@ fn yaml_byte_order_marks_and_directives_are_accepted() {
     }
 }
 
-/// Writing the images takes long. The exit code must not hide that they exist.
+/// Writing the images takes long, so the exit code must show that they exist.
 #[test]
 fn failed_summary_keeps_the_images() {
     let Ok(full) = fs::OpenOptions::new().write(true).open("/dev/full") else {

@@ -1,4 +1,4 @@
-//! Ctrl-C in the middle of a command.
+//! Ctrl-C while a command runs.
 
 use std::process::Stdio;
 use std::thread;
@@ -11,7 +11,7 @@ use crate::{ROOTFS, SOURCE, base_recipe, scratch_with_site};
 #[test]
 fn interrupt_leaves_no_files() {
     let scratch = scratch_with_site("disconnected");
-    // Sparse; hashing two such files takes seconds.
+    // Sparse files. Hashing both takes seconds.
     base_recipe().rootfs_len(2 << 30).write_to(&scratch.path("large.iso")).unwrap();
     std::fs::rename(scratch.path("large.iso"), scratch.path("base.iso")).unwrap();
     let before = scratch.path("").read_dir().unwrap().count();
@@ -19,9 +19,9 @@ fn interrupt_leaves_no_files() {
     let mut command =
         scratch.command(["discovery", "create"].iter().chain(&SOURCE).chain(&options)).command();
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let begun = Instant::now();
+    let start = Instant::now();
     while !scratch.has_file("pxe/vmlinuz") {
-        assert!(begun.elapsed() < Duration::from_secs(60), "nothing is written");
+        assert!(start.elapsed() < Duration::from_secs(60), "nothing is written");
         thread::sleep(Duration::from_millis(2));
     }
     let id = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();

@@ -1,7 +1,7 @@
 //! `kindling discovery`: images from manifests and options, on an administrator's machine.
 //!
-//! The manifests of `manifests/` look like those of users: a rack with bonds and VLANs, a single node behind a proxy,
-//! two address families as a list in JSON, and a disconnected site with a mirror.
+//! The manifests in `manifests/` are typical: a rack with bonds and VLANs, a single node behind a proxy, two address
+//! families as a list in JSON, and a disconnected site with a mirror.
 
 #![allow(
     clippy::unwrap_used,
@@ -42,7 +42,6 @@ fn base_recipe() -> Recipe {
     Recipe::new(Architecture::X86_64, Era::E2024_12).with_program()
 }
 
-/// The manifests of a site.
 fn manifests_folder(site: &str) -> PathBuf {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     if site == "example" {
@@ -52,7 +51,7 @@ fn manifests_folder(site: &str) -> PathBuf {
     }
 }
 
-/// A folder with the base image and the manifests of a site.
+/// Creates a folder with the base image and the manifests of a site.
 fn scratch_with_site(site: &str) -> Scratch {
     let scratch = Scratch::new();
     scratch.write("base.iso", &*BASE);
@@ -71,10 +70,10 @@ fn copy_folder(scratch: &Scratch, folder: &str, path: &std::path::Path) {
     }
 }
 
-/// Options that all commands have.
+/// Options that all commands support.
 const SOURCE: [&str; 6] = ["--manifests", "manifests", "--base", "base.iso", "--service-url", SERVICE];
 
-/// Runs `discovery create` with these options in addition to the usual ones.
+/// Runs `discovery create` with these options in addition to `SOURCE`.
 fn run_create(scratch: &Scratch, options: &[&str]) -> RunOutput {
     scratch.command(["discovery", "create"].iter().chain(&SOURCE).chain(options)).run()
 }

@@ -19,15 +19,15 @@ fn assert_refused(output: &RunOutput, stderr: &str) {
 #[test]
 fn versions_outside_the_known_range_are_a_warning() {
     let scratch = scratch_with_site("disconnected");
-    let known = "is not a known OpenShift version: expected 4.6 to 4.22";
+    let reason = "is not a known OpenShift version: expected 4.6 to 4.22";
     for (index, version) in ["3.11", "4.5", "4.23.0-ec.1", "4.99", "5.0.1"].iter().enumerate() {
         let output = run_create(
             &scratch,
             &["--full", &format!("{index}.iso"), "--openshift-version", version, "--json"],
         );
-        assert_eq!(output.stderr, format!("--openshift-version: warning: {version} {known}\n"));
+        assert_eq!(output.stderr, format!("--openshift-version: warning: {version} {reason}\n"));
         let summary: Value = serde_json::from_str(&output.expect_text()).unwrap();
-        let finding = json!({"severity": "warning", "file": "--openshift-version", "message": format!("{version} {known}")});
+        let finding = json!({"severity": "warning", "file": "--openshift-version", "message": format!("{version} {reason}")});
         assert_eq!(summary["findings"], json!([finding]));
     }
     for version in ["4.6", "4.18.3-multi", "4.22.7"] {
@@ -41,7 +41,7 @@ fn versions_outside_the_known_range_are_a_warning() {
     let output = run_create(&scratch, &["--full", "manifest.iso"]);
     assert_eq!(
         output.stderr,
-        format!("manifests/infraenv.yaml:9: spec.osImageVersion: warning: 4.99 {known}\n")
+        format!("manifests/infraenv.yaml:9: spec.osImageVersion: warning: 4.99 {reason}\n")
     );
     output.expect_success();
 }
@@ -69,7 +69,7 @@ fn loopback_service_urls_are_a_warning() {
         output.stderr
     );
     assert!(!scratch.has_file("b.iso"));
-    // The refusal comes before a base image is downloaded.
+    // The command refuses the URL before it downloads a base image.
     let line = "discovery create --manifests manifests --base http://127.0.0.1:1/x.iso --full c.iso --strict";
     let output = scratch.run_kindling(&format!("{line} --service-url http://localhost --images-dir cache"));
     output.expect_failure("Error: 1 warning, an error because of --strict; nothing was written\n");
@@ -108,7 +108,7 @@ fn swapped_arguments_are_recognised() {
         .expect_success();
 }
 
-/// A base image has a gigabyte; a plan file has a few KiB, and its reader refuses larger files.
+/// A base image is about 1 GiB long. A plan file is a few KiB long, and its reader refuses larger files.
 #[test]
 fn swapped_arguments_are_recognised_with_a_large_image() {
     let scratch = Scratch::new();
@@ -138,7 +138,7 @@ fn missing_directories_are_named_and_not_created() {
         let output = run_create(&scratch, &[option, "no/such/x.iso", "--rootfs-url", ROOTFS]);
         assert_refused(&output, &said(option, "no/such/x.iso", "no/such"));
     }
-    // The error comes before a base image is downloaded.
+    // The error occurs before the download of a base image.
     let line = format!("--manifests manifests --base http://127.0.0.1:1/x.iso --service-url {SERVICE}");
     let output = scratch.run_kindling(&format!("discovery create {line} --full no/x.iso"));
     assert_refused(&output, &said("--full", "no/x.iso", "no"));
@@ -211,7 +211,7 @@ fn lists_of_images_that_are_not_json_are_refused() {
 }
 
 #[test]
-fn errors_about_lists_name_the_variable_that_was_used() {
+fn errors_about_lists_name_the_variable_in_use() {
     let scratch = scratch_with_site("disconnected");
     scratch.write("list.json", "[1]");
     for (variable, value, said) in [
@@ -276,9 +276,9 @@ fn misspelt_keys_of_lists_are_named_with_the_nearest_known_key() {
         let releases = format!("[{}]", release.replace(key, &format!("\"{wrong}\"")));
         let line =
             ["serve", "--listen", "127.0.0.1:0", "--os-images", &list(image), "--release-images", &releases];
-        let known = key.trim_matches('"');
+        let suggestion = key.trim_matches('"');
         scratch.command(line).run().expect_failure(&format!(
-            "Error: --release-images: [0].{wrong} is not a known key (did you mean {known}?); known keys are "
+            "Error: --release-images: [0].{wrong} is not a known key (did you mean {suggestion}?); known keys are "
         ));
     }
 }

@@ -1,4 +1,4 @@
-//! Plan files: the same bytes on another machine.
+//! Plan files: another machine creates the same image from them.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -12,7 +12,7 @@ fn run_plan(scratch: &Scratch, options: &[&str]) -> RunOutput {
     scratch.command(["discovery", "plan"].iter().chain(&SOURCE).chain(options)).run()
 }
 
-/// A site with an image of each form and its plan file.
+/// Creates a site with an image of each form, and their plan files.
 fn scratch_with_plans() -> Scratch {
     let scratch = scratch_with_site("bonded");
     let images = ["--full", "full.iso", "--minimal", "minimal.iso", "--pxe", "pxe", "--rootfs-url", ROOTFS];
@@ -30,7 +30,7 @@ fn scratch_with_plans() -> Scratch {
 }
 
 #[test]
-fn plan_gives_the_same_bytes_elsewhere() {
+fn plan_creates_the_same_bytes_on_another_machine() {
     let here = scratch_with_plans();
     let there = Scratch::new();
     there.write("elsewhere/live.iso", &*BASE);
@@ -68,8 +68,8 @@ fn plan_gives_the_same_bytes_elsewhere() {
     let text = there
         .run_kindling("discovery plan --from-plan full.plan --base elsewhere/live.iso --json")
         .expect_text();
-    let told: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(told["image"]["what"], "full ISO");
+    let result: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(result["image"]["what"], "full ISO");
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! Invalid inputs: the error messages, and that no file is written.
+//! Invalid inputs: the commands report each error and write no file.
 
 use fixtures::OperatingSystem;
 
 use crate::support::{ProgramRun, Scratch, check_each, report_skipped};
 use crate::{ROOTFS, SERVICE, SOURCE, run_create, scratch_with_site};
 
-/// A change of a manifest, and the one line that reports it.
+/// A change of a manifest, and the line of output that reports it.
 struct ManifestCase {
     site: &'static str,
     file: &'static str,
@@ -440,7 +440,7 @@ fn unsupported_url_scheme_is_named() {
     }
 }
 
-/// Runs a command line with a file length limit in blocks of 512 bytes.
+/// Runs a command line with a file length limit, in blocks of 512 bytes.
 fn run_with_file_limit(scratch: &Scratch, blocks: usize, line: &str) -> ProgramRun {
     let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec {} {line}", env!("CARGO_BIN_EXE_kindling"));
     ProgramRun::new("sh", scratch.folder()).args(["-c", &script])
@@ -450,7 +450,7 @@ fn run_with_file_limit(scratch: &Scratch, blocks: usize, line: &str) -> ProgramR
 fn insufficient_space_leaves_no_files() {
     let scratch = scratch_with_site("bonded");
     let before = scratch.names();
-    // Small files fit, large ones do not.
+    // Small files fit below the limit, large files do not.
     let line = format!(
         "discovery create --manifests manifests --base base.iso --service-url {SERVICE} --pxe pxe --full full.iso \
          --per-host hosts --rootfs-url {ROOTFS}"
@@ -461,7 +461,7 @@ fn insufficient_space_leaves_no_files() {
     run_create(&scratch, &["--full", "/proc/full.iso"]).expect_failure("/proc/full.iso");
 }
 
-/// A file system in memory that is unmounted at the end; `None` if this user may not mount one.
+/// A file system in memory, which is unmounted at the end. Not available if this user may not mount one.
 struct MemoryDisk(std::path::PathBuf);
 
 impl MemoryDisk {

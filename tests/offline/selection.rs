@@ -1,4 +1,4 @@
-//! Which `NMStateConfig`s belong to an infra-env, and whether they fit its cluster, with the complete messages.
+//! The selection of `NMStateConfig`s for an infra-env, and the check against its cluster, with the complete messages.
 
 use crate::support::Scratch;
 use crate::{run_create, scratch_with_site};
@@ -120,7 +120,7 @@ fn rejects_selected_configs_in_another_namespace() {
     site.write("manifests/nmstate.yaml", text.replace("namespace: rack4", "namespace: rack5"));
     let all = [far(5), far(60), far(115)].concat();
     assert_refused(&site, &[], &format!("{all}Error: 3 errors; nothing was written\n"));
-    // They belong to the infra-env of that namespace.
+    // The configs belong to the infra-env of their namespace.
     let other = String::from_utf8(site.read("manifests/infraenv.yaml")).unwrap();
     let other = other.replace("name: rack4\n  namespace: rack4", "name: rack5\n  namespace: rack5");
     site.write("manifests/other.yaml", other);
@@ -180,7 +180,7 @@ fn rejects_config_that_meets_only_a_part_of_the_selector() {
     );
 }
 
-/// The site with the networks of its cluster.
+/// Creates the site with a cluster that has these networks.
 fn scratch_with_networks(networks: &str) -> Scratch {
     let site = scratch_with_site("bonded");
     change_manifest(&site, "cluster.yaml", "  networking:\n", &format!("{networks}  networking:\n"));

@@ -1,4 +1,4 @@
-//! Images made offline are identical to those that the server streams for the same inputs.
+//! Images created offline are identical to the images that the server streams for the same inputs.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use crate::support::Scratch;
 use crate::{manifests_folder, scratch_with_site};
 
-/// A server with the base image of a folder, under all versions that the sites request. Returns its URL.
+/// Starts a server with the base image of a folder, under all versions that the sites request. Returns its URL.
 async fn start_server(scratch: &Scratch) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let origin = format!("http://{}", listener.local_addr().unwrap());
@@ -29,13 +29,13 @@ async fn start_server(scratch: &Scratch) -> String {
             "url": format!("file://{}", scratch.path("base.iso").display())})
     };
     let catalogue = Catalogue::parse(&json!([image("4.14"), image("4.18")]).to_string()).unwrap();
-    let known = catalogue.os_images().to_vec();
-    let library = Library::open(LibrarySettings::new(scratch.path("images")), known.clone()).unwrap();
+    let os_images = catalogue.os_images().to_vec();
+    let library = Library::open(LibrarySettings::new(scratch.path("images")), os_images.clone()).unwrap();
     let store = Arc::new(SqlStore::open_file(&scratch.path("kindling.db")).await.unwrap());
     let files = FileStore::in_directory(&scratch.path("files")).unwrap();
     let inventory =
         Inventory::new(store, files, catalogue, Settings::new(url.clone(), url.clone()), Policy::Open);
-    let images = ImageServer::new(known, library, Arc::new(EmbeddedInputs::new(inventory.clone())), url);
+    let images = ImageServer::new(os_images, library, Arc::new(EmbeddedInputs::new(inventory.clone())), url);
     tokio::spawn(kindling::http::serve(
         listener,
         kindling::http::app(&inventory, Some(&images)),
@@ -44,7 +44,7 @@ async fn start_server(scratch: &Scratch) -> String {
     origin
 }
 
-/// The settings of a draft in the words of the API.
+/// Converts the settings of a draft to a request of the API.
 fn infra_env_request(draft: &Draft, version: &str) -> Value {
     let text = |text: &Option<discovery::Text>| text.as_ref().map(|it| it.value.clone());
     let hosts = draft.hosts.iter().map(|host| serde_json::to_value(&host.network).unwrap());
@@ -71,11 +71,11 @@ async fn compare_site(site: &str, version: &str) {
         Manifests::read(manifests_folder(site)).unwrap().draft(None, Draft::default()).unwrap();
     assert!(!findings.is_fatal(), "{findings}");
     let url = format!("{origin}/api/assisted-install/v2/infra-envs");
-    let made = client.post(&url).json(&infra_env_request(&draft, version)).send().await.unwrap();
-    let (status, text) = (made.status(), made.text().await.unwrap());
+    let created = client.post(&url).json(&infra_env_request(&draft, version)).send().await.unwrap();
+    let (status, text) = (created.status(), created.text().await.unwrap());
     assert!(status.is_success(), "{site}: {text}");
-    let made: Value = serde_json::from_str(&text).unwrap();
-    let id = made["id"].as_str().unwrap();
+    let created: Value = serde_json::from_str(&text).unwrap();
+    let id = created["id"].as_str().unwrap();
     let rootfs = format!("{origin}/boot-artifacts/rootfs?arch=x86_64&version={version}.94.1");
     let arguments = [
         "discovery",

@@ -1,4 +1,4 @@
-//! Access to the page: tokens, TLS, and listeners for machines only.
+//! Access to the page: tokens, TLS, and listeners that are only for machines.
 
 use std::path::Path;
 
@@ -15,7 +15,8 @@ use crate::support::{CertificateAuthority, Scratch, write_pair};
 
 const KEY: &str = "keys/ec-private-key.pem";
 
-/// A service that requires tokens, over TLS with a certificate that the browser trusts, and without TLS for machines.
+/// A service that requires tokens, with one listener over TLS and one without TLS for machines. Returns the service and
+/// the option with which the browser trusts its certificate.
 async fn service_with_tokens() -> (PageService, String) {
     let (scratch, authority) = (Scratch::new(), CertificateAuthority::new());
     let pair = authority.issue();
@@ -37,14 +38,14 @@ async fn service_with_tokens() -> (PageService, String) {
     (service, format!("--ignore-certificate-errors-spki-list={pin}"))
 }
 
-/// The page asks for the token, sends it only in requests, and forgets it on request; an image downloads completely
+/// The page requests the token, sends it only in requests, and deletes it on request. An image downloads completely
 /// over TLS.
 #[test]
 fn token_opens_the_page_and_images_over_tls() {
     run_test(async {
         let (service, pin) = service_with_tokens().await;
         let Some(browser) = Browser::start_with_options(&[pin]).await else { return };
-        let made = service.create_infra_env("secret").await;
+        let infra_env = service.create_infra_env("secret").await;
         browser.open_url(&service.url("/")).await;
         let field = browser.find_visible("#sign-in [name=token]").await;
         assert_eq!(
@@ -53,16 +54,16 @@ fn token_opens_the_page_and_images_over_tls() {
         );
         assert!(!browser.visible_text().await.contains("secret"));
         field.type_text("not-a-token\n").await;
-        let told = browser.find_visible("#sign-in .problem").await.text().await;
-        assert!(!told.is_empty());
+        let message = browser.find_visible("#sign-in .problem").await.text().await;
+        assert!(!message.is_empty());
         let token = service.token.clone().unwrap();
         browser.find_visible("#sign-in [name=token]").await.type_text(&format!("{token}\n")).await;
         browser.find_visible(".opener").await.click().await;
         let link = browser.find_visible(".files a[href$='/full.iso']").await;
         let url = link.property("href").await.as_str().unwrap().to_owned();
-        // URLs may be shared: they contain the token of the infra-env, never that of the user.
-        let of_infra_env = made["download_url"].as_str().unwrap().split('/').nth(4).unwrap();
-        assert!(url.contains(of_infra_env) && !url.contains(&token), "{url}");
+        // Users may share URLs, so they contain the token of the infra-env and never the user's token.
+        let infra_env_token = infra_env["download_url"].as_str().unwrap().split('/').nth(4).unwrap();
+        assert!(url.contains(infra_env_token) && !url.contains(&token), "{url}");
         link.click().await;
         let answer = service.client.get(&url).send().await.unwrap();
         let saved = file_name(&answer);
@@ -72,13 +73,13 @@ fn token_opens_the_page_and_images_over_tls() {
         let digest = service.client.get(format!("{url}.sha256")).send().await.unwrap().text().await.unwrap();
         let hex: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         assert!(digest.starts_with(&hex), "{digest}");
-        // The stream of changes is opened with a ticket.
+        // The page opens the stream of changes with a ticket.
         service.create_infra_env("of another client").await;
         browser.wait_until("return document.querySelectorAll('#infra-envs .opener').length === 2").await;
-        // The token is kept in this tab only, until the user signs out.
+        // Only this tab stores the token, until the user signs out.
         assert_eq!(browser.run_script("return localStorage.length + document.cookie.length").await, 0);
-        let asked = browser.new_requests().await;
-        assert!(asked.iter().all(|url| !url.contains(&token)), "{asked:?}");
+        let requests = browser.new_requests().await;
+        assert!(requests.iter().all(|url| !url.contains(&token)), "{requests:?}");
         browser.find_visible("#forget").await.click().await;
         browser.find_visible("#sign-in [name=token]").await;
         assert_eq!(browser.run_script("return sessionStorage.length").await, 0);

@@ -19,14 +19,14 @@ async fn start() -> PageService {
     PageService::spawn(Scratch::new(), "http://127.0.0.1:9/live.iso", &["--listen", "127.0.0.1:0"])
 }
 
-/// Opens an operation by its deep link, and returns its example command.
+/// Opens an operation by its deep link. Returns its example command.
 async fn open_operation(browser: &Browser, service: &PageService, id: &str) -> String {
     // A new query loads the page again.
     browser.open_url(&service.url(&format!("/docs?{id}#{id}"))).await;
     browser.find_visible(".example code").await.text().await
 }
 
-/// Answers the page's request for the API document with `document`.
+/// Replaces the response to the page's request for the API document.
 async fn replace_document(browser: &Browser, document: &Value) {
     let script = format!("window.fetch = async () => new Response({})", json!(document.to_string()));
     browser.devtools_command("Page.addScriptToEvaluateOnNewDocument", json!({"source": script})).await;
@@ -53,7 +53,7 @@ fn operations_are_filtered_and_opened() {
         assert_eq!(browser.find_visible("#count").await.text().await, format!("{count} operations"));
         let last = "return [...document.querySelectorAll('h2')].pop().textContent";
         assert_eq!(browser.run_script(last).await, "not implemented");
-        // Details are made only when an operation is opened.
+        // The page builds the details of an operation only when it is opened.
         assert_eq!(browser.run_script("return document.querySelectorAll('h4').length").await, 0);
 
         browser.find_visible("#filter").await.type_text("Infra-Env preflight").await;
@@ -112,7 +112,7 @@ fn deep_link_opens_an_operation_with_its_schemas() {
     });
 }
 
-/// Commands without parameters work unchanged, others after the user has entered the values.
+/// Commands without parameters work unchanged, and others after the user has entered the values.
 #[test]
 fn example_commands_run_in_a_shell() {
     run_test(async {
@@ -130,17 +130,17 @@ fn example_commands_run_in_a_shell() {
         assert_eq!(run(&open_operation(&browser, &service, "ListInfraEnvs").await), "[]\n");
         let read = run(&open_operation(&browser, &service, "ReadNetworkFiles").await);
         assert!(read.contains("52:54:00:00:00:01"), "{read}");
-        let made = service.create_infra_env("it's \"quoted\" $HOME").await;
-        let id = made["id"].as_str().unwrap();
-        // Images are saved under the names that the service sends.
+        let infra_env = service.create_infra_env("it's \"quoted\" $HOME").await;
+        let id = infra_env["id"].as_str().unwrap();
+        // Images are saved under the names in the server's responses.
         let example = open_operation(&browser, &service, "DownloadInfraEnvImageFile").await;
         assert!(example.contains(" -OJ ") && example.ends_with("/i/$WHO/$FILE\""), "{example}");
         let example = open_operation(&browser, &service, "GetInfraEnv").await;
         assert!(example.ends_with("/infra-envs/$INFRA_ENV_ID\""), "{example}");
         browser.find_visible("[aria-label='Value of infra_env_id']").await.type_text(id).await;
         let example = browser.find_visible(".example code").await.text().await;
-        let found: Value = serde_json::from_str(&run(&example)).unwrap();
-        assert_eq!(found["name"], "it's \"quoted\" $HOME");
+        let response: Value = serde_json::from_str(&run(&example)).unwrap();
+        assert_eq!(response["name"], "it's \"quoted\" $HOME");
     });
 }
 
@@ -182,14 +182,14 @@ fn hostile_document_is_shown_as_text() {
         let command = browser.find_visible(".example code").await.text().await;
         assert!(command.contains("\\$(id)\\`id\\`"), "{command}");
         for _ in 0..6 {
-            // The first closed one is in the one that was opened before.
+            // The first closed element is inside the previously opened element.
             let open = "[...document.querySelectorAll('details:not([open]) > summary')].slice(0, 4).forEach((it) => it.click())";
             browser.run_script(open).await;
             let is_filled = "return [...document.querySelectorAll('details[open]')].every((it) => it.childElementCount > 1)";
             browser.wait_until(is_filled).await;
         }
-        let found = "return [document.querySelectorAll('main img, main script').length, document.querySelectorAll('.schema .schema .schema .schema').length > 0]";
-        assert_eq!(browser.run_script(found).await, json!([0, true]));
+        let counts = "return [document.querySelectorAll('main img, main script').length, document.querySelectorAll('.schema .schema .schema .schema').length > 0]";
+        assert_eq!(browser.run_script(counts).await, json!([0, true]));
         assert!(browser.visible_text().await.contains("<img src=x onerror=alert(1)>"));
         assert_eq!(browser.console_messages().await, [""; 0]);
     });

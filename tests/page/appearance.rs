@@ -10,10 +10,10 @@ use crate::run_test;
 use crate::service::{NMSTATE, PULL_SECRET, PageService, VERSION, file_url, hardware, small_recipe};
 use crate::support::Scratch;
 
-/// The minimum contrast of text, by WCAG 2.2, 1.4.3.
+/// Minimum contrast of text, by WCAG 2.2, 1.4.3.
 pub(crate) const MIN_CONTRAST: f64 = 4.5;
 
-/// The text with the lowest contrast to its background, and that contrast.
+/// Finds the text with the lowest contrast to its background. Returns the text and the contrast.
 pub(crate) const WORST: &str = r"
     const parse = (color) => {
       const numbers = color.match(/[\d.]+/g).map(Number);
@@ -39,17 +39,16 @@ pub(crate) const WORST: &str = r"
     });
     return [seen.length, ...measured.sort((one, next) => one[0] - next[0])[0]];";
 
-/// Shows every part of the page: the form with a host, an open infra-env with a reader and an open host; dialogs
-/// separately.
+/// Opens every part of the page except dialogs: the form with a host, and an infra-env with a reader and an open host.
 async fn open_all_sections(browser: &Browser, service: &PageService) {
     service.create_infra_env("rack-12").await;
-    let made = service.create_infra_env("edge-munich").await;
-    let id = made["id"].as_str().unwrap();
+    let infra_env = service.create_infra_env("edge-munich").await;
+    let id = infra_env["id"].as_str().unwrap();
     let url = service.url(&format!("/i/{id}/full.iso"));
     service.client.get(url).header("range", "bytes=0-400000").send().await.unwrap().bytes().await.unwrap();
     let host = "0f2a5d3c-1111-4222-8333-444455556666";
-    service.register_host(&made, host).await;
-    service.report_hardware(&made, host, &hardware("node-1")).await;
+    service.register_host(&infra_env, host).await;
+    service.report_hardware(&infra_env, host, &hardware("node-1")).await;
     browser.open_url(&service.url(&format!("/#{id}"))).await;
     browser.find_visible("[data-slot=readers] progress").await;
     browser.find_visible("[data-slot=hosts] button").await.click().await;
@@ -69,7 +68,7 @@ async fn open_all_sections(browser: &Browser, service: &PageService) {
     browser.find_visible("#creation-problem .findings").await;
 }
 
-/// Controls have a name and a role; headings and ids are in order.
+/// Controls have a name and a role. Headings and ids are in order.
 #[test]
 fn controls_have_accessible_names() {
     run_test(async {
@@ -106,7 +105,7 @@ fn controls_have_accessible_names() {
     });
 }
 
-/// Texts that break inside of a word: they have more lines than words.
+/// Finds texts that break inside a word: they have more lines than words.
 const BROKEN: &str = r"
     const selector = 'h1, h2, h3, h4, label, legend, button, th, td, dt, .badge, .name, .facts';
     const isHead = (it) => it.closest('thead') && getComputedStyle(it.closest('thead')).position === 'absolute';
@@ -121,7 +120,7 @@ const BROKEN: &str = r"
     const words = (text) => text.data.trim().split(/[\s-]+/).length;
     return [texts.length, texts.filter((text) => lines(text) > words(text)).map((text) => text.data)];";
 
-/// Whether a table or an element in it is wider than the panel around it.
+/// Returns `true` if a table or an element in it is wider than the panel around it.
 const WIDER: &str = r"
     const panels = [...document.querySelectorAll('table.panel, .inside')].filter((it) => it.checkVisibility());
     return panels.filter((it) => it.scrollWidth > it.clientWidth).map((it) => it.className);";
@@ -154,8 +153,8 @@ fn long_messages_and_lists_do_not_break_words() {
                 {"network_yaml": format!("interfaces:\n{network}"), "mac_interface_map": addresses},
             ],
         });
-        let made = service.api_json(Method::POST, "/infra-envs", &body).await;
-        browser.open_url(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
+        let infra_env = service.api_json(Method::POST, "/infra-envs", &body).await;
+        browser.open_url(&service.url(&format!("/#{}", infra_env["id"].as_str().unwrap()))).await;
         browser.find_visible("#base-images .badge.failed").await;
         browser.find_visible(".files .url").await;
         browser.find_visible("#new").await.click().await;
@@ -180,13 +179,13 @@ fn hosts_with_long_addresses_fit_into_their_card() {
     run_test(async {
         let service = PageService::start().await;
         let Some(browser) = Browser::start().await else { return };
-        let made = service.create_infra_env("demo").await;
+        let infra_env = service.create_infra_env("demo").await;
         let host = "0f2a5d3c-1111-4222-8333-444455556666";
-        service.register_host(&made, host).await;
+        service.register_host(&infra_env, host).await;
         let mut report = hardware("node-1");
         report["interfaces"][0]["ipv6_addresses"] = json!(["2001:0db8:1111:2222:3333:4444:5555:6666/64"]);
-        service.report_hardware(&made, host, &report).await;
-        browser.open_url(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
+        service.report_hardware(&infra_env, host, &report).await;
+        browser.open_url(&service.url(&format!("/#{}", infra_env["id"].as_str().unwrap()))).await;
         browser.find_visible("[data-slot=hosts] button").await.click().await;
         browser
             .wait_until("return document.querySelector('tr.details').innerText.includes('2001:0db8:1111')")
@@ -223,7 +222,7 @@ fn page_is_readable_in_light_and_dark_and_on_a_phone() {
             grounds.push(browser.run_script("return getComputedStyle(document.body).backgroundColor").await);
         }
         assert_ne!(grounds[0], grounds[1]);
-        // On a phone too, screen readers must see table cells as cells.
+        // Screen readers must recognise table cells, also on a phone.
         assert_eq!(browser.find_visible(".files td").await.role().await, "cell");
     });
 }

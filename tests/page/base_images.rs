@@ -1,4 +1,4 @@
-//! Base images that are being downloaded or fail to download.
+//! Base images during their download, and base images that cannot be downloaded.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use crate::run_test;
 use crate::service::{API, PageService, small_recipe};
 use crate::support::Scratch;
 
-/// A server that sends half of a file, and the rest on demand. Returns its URL.
+/// Starts a server that sends half of a file, and the rest on demand. Returns its URL.
 fn serve_half_then_rest(bytes: Vec<u8>) -> (String, Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/live.iso", listener.local_addr().unwrap());
@@ -47,8 +47,8 @@ fn base_image_download_progress_is_shown() {
         let (url, go_on) = serve_half_then_rest(small_recipe().build());
         let options = ["--listen", "127.0.0.1:0", "--fetch-images", "at-start"];
         let service = PageService::spawn(Scratch::new(), &url, &options);
-        let made = service.create_infra_env("early").await;
-        browser.open_url(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
+        let infra_env = service.create_infra_env("early").await;
+        browser.open_url(&service.url(&format!("/#{}", infra_env["id"].as_str().unwrap()))).await;
         browser.find_visible("#base-images .badge.downloading").await;
         browser.wait_until("return document.querySelector('#base-images progress')?.position === 0.5").await;
         assert!(
@@ -75,20 +75,21 @@ fn base_image_download_progress_is_shown() {
 fn unavailable_base_image_shows_its_reason() {
     run_test(async {
         let Some(browser) = Browser::start().await else { return };
-        let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let closed_address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let options = ["--listen", "127.0.0.1:0", "--fetch-images", "at-start"];
-        let service = PageService::spawn(Scratch::new(), &format!("http://{gone}/live.iso"), &options);
+        let service =
+            PageService::spawn(Scratch::new(), &format!("http://{closed_address}/live.iso"), &options);
         browser.open_url(&service.url("/")).await;
         browser.find_visible("#base-images .badge.failed").await;
-        let told = browser.find_visible("#base-images").await.text().await;
-        assert!(told.contains(&gone.to_string()) && told.contains(". Next attempt at"), "{told}");
+        let text = browser.find_visible("#base-images").await.text().await;
+        assert!(text.contains(&closed_address.to_string()) && text.contains(". Next attempt at"), "{text}");
         browser.find_visible("#health .badge.waiting").await;
         assert_eq!(
             browser.find_visible("#health").await.text().await,
             "waiting 1 of 1 base images is not available."
         );
-        let made = service.create_infra_env("early").await;
-        browser.open_url(&service.url(&format!("/?open#{}", made["id"].as_str().unwrap()))).await;
+        let infra_env = service.create_infra_env("early").await;
+        browser.open_url(&service.url(&format!("/?open#{}", infra_env["id"].as_str().unwrap()))).await;
         browser
             .wait_until("return document.querySelector('[data-slot=waiting]')?.textContent.includes('is not available')")
             .await;
@@ -100,7 +101,7 @@ fn unavailable_base_image_shows_its_reason() {
 }
 
 #[test]
-fn service_without_base_images_says_so_before_the_form_fails() {
+fn missing_base_images_are_reported_before_the_form_fails() {
     run_test(async {
         let Some(browser) = Browser::start().await else { return };
         let service = PageService::spawn_with_images(Scratch::new(), "", &["--listen", "127.0.0.1:0"]);
@@ -148,7 +149,7 @@ fn unreachable_service_is_reported() {
     });
 }
 
-/// A user adds a base image, sees its download, creates an infra-env for it, and removes it.
+/// A user adds a base image, watches its download, creates an infra-env for it, and removes it.
 #[test]
 fn base_image_is_added_with_progress_and_removed() {
     run_test(async {
@@ -181,18 +182,18 @@ fn base_image_is_added_with_progress_and_removed() {
         browser.find_visible("#cancel").await.click().await;
         let button = browser.find_visible("#base-images button").await;
         assert_eq!(button.accessible_name().await, "Remove the base image for 4.17, x86_64");
-        let made = service.create_infra_env("user").await;
+        let infra_env = service.create_infra_env("user").await;
         button.click().await;
         let refusal = browser.find_visible("#image-list-problem").await.text().await;
-        assert_eq!(refusal, format!("infra-env {} uses the OS image", made["id"].as_str().unwrap()));
-        let path = format!("{API}/infra-envs/{}", made["id"].as_str().unwrap());
+        assert_eq!(refusal, format!("infra-env {} uses the OS image", infra_env["id"].as_str().unwrap()));
+        let path = format!("{API}/infra-envs/{}", infra_env["id"].as_str().unwrap());
         service.client.delete(service.url(&path)).send().await.unwrap();
         browser.find_visible("#base-images button").await.click().await;
         browser.find_visible("#no-base-images").await;
     });
 }
 
-/// What no download could use is refused before anything is stored: by the page, or by the service.
+/// The page or the service refuses a URL that no download could use, before anything is stored.
 #[test]
 fn rejects_impossible_base_image_urls() {
     run_test(async {

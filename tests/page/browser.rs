@@ -1,4 +1,4 @@
-//! A browser, driven with WebDriver: JSON over HTTP.
+//! A browser that the tests control with WebDriver: JSON over HTTP.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -17,9 +17,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::support::{Scratch, require_tool};
 
-/// Nothing on the page takes a tenth of it.
+/// More than ten times the duration of anything on the page.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// How long the browser may take to exit.
+/// Maximum time until the browser exits.
 const LONGEST_END: Duration = Duration::from_secs(10);
 /// Poll interval.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -33,14 +33,14 @@ pub(crate) mod key {
     pub(crate) const ESCAPE: &str = "\u{e00c}";
 }
 
-/// How many tests use a browser at a time. More of them take longer on two processors.
+/// Limits the number of tests that use a browser at a time. On two processors, more concurrent browsers take longer.
 static TURNS: Semaphore = Semaphore::const_new(2);
-/// Browsers that no test uses now. They run as long as a test uses one or waits for one.
+/// Browsers that no test uses at the moment. They run while a test uses a browser or waits for one.
 static IDLE: Mutex<Vec<BrowserProcess>> = Mutex::new(Vec::new());
-/// The number of these tests.
+/// The number of tests that use a browser or wait for one.
 static USERS: AtomicUsize = AtomicUsize::new(0);
 
-/// A browser and the driver that controls it. Both end when it is dropped.
+/// A browser and the driver that controls it. Both end when the value is dropped.
 #[derive(Debug)]
 struct BrowserProcess {
     driver: Child,
@@ -48,9 +48,9 @@ struct BrowserProcess {
     session: String,
     /// The browser process.
     process: Option<Pid>,
-    /// Its profile.
+    /// The folder with the browser's profile.
     scratch: Scratch,
-    /// Its other files. Paths of sockets must be short.
+    /// The folder with the browser's other files. It has a short path, because paths of sockets must be short.
     _temporary: TempDir,
 }
 
@@ -62,9 +62,9 @@ pub(crate) struct Browser {
     client: reqwest::Client,
     /// Files to upload, and downloads.
     scratch: Scratch,
-    /// `None` only while it is dropped.
+    /// `None` only during the drop.
     process: Option<BrowserProcess>,
-    /// Whether other tests must not use it.
+    /// Whether other tests must not use this browser.
     is_private: bool,
     _turn: SemaphorePermit<'static>,
 }
@@ -77,7 +77,7 @@ pub(crate) struct PageElement<'a> {
 }
 
 impl BrowserProcess {
-    /// Starts a browser with further command-line options, if one is installed.
+    /// Starts a browser with further command-line options; `None` if no browser is installed.
     async fn start(options: &[String]) -> Option<Self> {
         let (chromium, driver) = (require_tool("chromium")?, require_tool("chromedriver")?);
         let (scratch, temporary) = (Scratch::new(), TempDir::with_prefix("kindling-page.").unwrap());
@@ -132,7 +132,7 @@ fn http_client() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
-/// The value of a driver's answer, or of its error.
+/// Returns the value of a driver's response, or of its error.
 async fn send_to_driver(request: reqwest::RequestBuilder) -> Result<Value, Value> {
     let response = request.timeout(PATIENCE).send().await.unwrap();
     let is_success = response.status().is_success();
@@ -142,12 +142,12 @@ async fn send_to_driver(request: reqwest::RequestBuilder) -> Result<Value, Value
 }
 
 impl Browser {
-    /// A browser, if one is installed.
+    /// Opens a window in a shared browser; `None` if no browser is installed.
     pub(crate) async fn start() -> Option<Self> {
         Self::start_with_options(&[]).await
     }
 
-    /// The same with more command-line options, for this test alone.
+    /// Starts a browser with further command-line options, only for this test.
     pub(crate) async fn start_with_options(options: &[String]) -> Option<Self> {
         USERS.fetch_add(1, Ordering::SeqCst);
         let turn = TURNS.acquire().await.unwrap();
@@ -168,7 +168,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// Opens a window with default settings, closes that of the test before, and removes its data.
+    /// Opens a window with default settings, closes the window of the previous test, and removes its data.
     async fn open_window(&self) {
         let window = self.session_command(Method::POST, "/window/new", json!({"type": "tab"})).await;
         self.session_command(Method::DELETE, "/window", json!({})).await;
@@ -180,7 +180,7 @@ impl Browser {
         let downloads = self.scratch.path("downloads");
         let behaviour = json!({"behavior": "allow", "downloadPath": downloads});
         self.devtools_command("Browser.setDownloadBehavior", behaviour).await;
-        // These are of the test before.
+        // Discards the messages of the previous test.
         self.console_messages().await;
         self.new_requests().await;
     }
@@ -199,7 +199,7 @@ impl Browser {
         answer.unwrap_or_else(|error| panic!("{path}: {}: {}", error["error"], error["message"]))
     }
 
-    /// Runs a DevTools command, for what WebDriver lacks.
+    /// Runs a DevTools command, for functions that WebDriver lacks.
     pub(crate) async fn devtools_command(&self, command: &str, parameters: Value) -> Value {
         let body = json!({"cmd": command, "params": parameters});
         self.session_command(Method::POST, "/goog/cdp/execute", body).await
@@ -209,15 +209,15 @@ impl Browser {
         self.session_command(Method::POST, "/url", json!({"url": url})).await;
     }
 
-    /// The result of a script, given as a function body.
+    /// Returns the result of a script, which is a function body.
     pub(crate) async fn run_script(&self, script: &str) -> Value {
         self.session_command(Method::POST, "/execute/sync", json!({"script": script, "args": []})).await
     }
 
-    /// The first visible element that matches a CSS selector, once there is one.
+    /// Waits for a visible element that matches a CSS selector, and returns the first one.
     pub(crate) async fn find_visible(&self, selector: &str) -> PageElement<'_> {
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
             for element in self.find_all(selector).await {
                 if element.is_visible().await {
                     return element;
@@ -228,18 +228,22 @@ impl Browser {
         panic!("{selector} is not visible; the page shows: {}", self.visible_text().await);
     }
 
-    /// All elements that match a selector now.
+    /// Returns all elements that match a selector at the moment.
     pub(crate) async fn find_all(&self, selector: &str) -> Vec<PageElement<'_>> {
         let body = json!({"using": "css selector", "value": selector});
-        let found = self.session_command(Method::POST, "/elements", body).await;
+        let elements = self.session_command(Method::POST, "/elements", body).await;
         let id = |element: &Value| element[ELEMENT].as_str().unwrap().to_owned();
-        found.as_array().unwrap().iter().map(|found| PageElement { browser: self, id: id(found) }).collect()
+        elements
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|element| PageElement { browser: self, id: id(element) })
+            .collect()
     }
 
-    /// The focused element.
     pub(crate) async fn focused_element(&self) -> PageElement<'_> {
-        let found = self.session_command(Method::GET, "/element/active", json!({})).await;
-        PageElement { browser: self, id: found[ELEMENT].as_str().unwrap().to_owned() }
+        let element = self.session_command(Method::GET, "/element/active", json!({})).await;
+        PageElement { browser: self, id: element[ELEMENT].as_str().unwrap().to_owned() }
     }
 
     /// Presses keys on the focused element.
@@ -259,8 +263,8 @@ impl Browser {
     pub(crate) fn wait_until(&self, script: &str) -> impl Future<Output = Value> {
         let place = std::panic::Location::caller();
         async move {
-            let begun = Instant::now();
-            while begun.elapsed() < PATIENCE {
+            let start = Instant::now();
+            while start.elapsed() < PATIENCE {
                 let value = self.run_script(script).await;
                 if !matches!(value, Value::Null | Value::Bool(false)) {
                     return value;
@@ -271,26 +275,26 @@ impl Browser {
         }
     }
 
-    /// All visible text.
+    /// Returns all visible text.
     pub(crate) async fn visible_text(&self) -> String {
         self.run_script("return document.body.innerText").await.as_str().unwrap_or_default().to_owned()
     }
 
-    /// New warnings and errors of the console.
+    /// Returns new warnings and errors of the console.
     pub(crate) async fn console_messages(&self) -> Vec<String> {
         let entries = self.session_command(Method::POST, "/se/log", json!({"type": "browser"})).await;
         entries.as_array().unwrap().iter().map(|entry| entry["message"].to_string()).collect()
     }
 
-    /// The messages of the console after a deletion. A part of the deleted infra-env may have been requested just before
-    /// it, and the browser reports the 404.
+    /// Returns the messages of the console after a deletion. The page may have requested a part of the infra-env just
+    /// before its deletion, and the browser reports the status 404.
     pub(crate) async fn console_messages_after_deletion(&self) -> Vec<String> {
         let mut messages = self.console_messages().await;
         messages.retain(|message| !message.contains("the server responded with a status of 404 (Not Found)"));
         messages
     }
 
-    /// The URLs of all new requests.
+    /// Returns the URLs of all new requests.
     pub(crate) async fn new_requests(&self) -> Vec<String> {
         let entries = self.session_command(Method::POST, "/se/log", json!({"type": "performance"})).await;
         let messages = entries.as_array().unwrap().iter().map(|entry| entry["message"].as_str().unwrap());
@@ -313,20 +317,21 @@ impl Browser {
         self.devtools_command("Emulation.setEmulatedMedia", features).await;
     }
 
-    /// A screenshot as PNG.
+    /// Returns a screenshot as PNG.
     pub(crate) async fn screenshot(&self) -> Vec<u8> {
         let parameters = json!({"captureBeyondViewport": true});
         let shot = self.devtools_command("Page.captureScreenshot", parameters).await;
         base64::engine::general_purpose::STANDARD.decode(shot["data"].as_str().unwrap()).unwrap()
     }
 
-    /// The bytes of a download, once it is complete. The file is removed, because others may have the same name.
+    /// Returns the bytes of a download, once it is complete. Removes the file, because other downloads may have the
+    /// same name.
     pub(crate) async fn take_download(&self, name: &str) -> Vec<u8> {
         let path = self.scratch.path("downloads").join(name);
-        let begun = Instant::now();
+        let start = Instant::now();
         // A download gets its final name only when it is complete.
         while !path.is_file() {
-            assert!(begun.elapsed() < PATIENCE, "{name} is not downloaded");
+            assert!(start.elapsed() < PATIENCE, "{name} is not downloaded");
             tokio::time::sleep(PAUSE).await;
         }
         let bytes = std::fs::read(&path).unwrap();
@@ -334,7 +339,7 @@ impl Browser {
         bytes
     }
 
-    /// A file to upload.
+    /// Writes a file to upload.
     pub(crate) fn file_to_upload(&self, name: &str, text: &str) -> PathBuf {
         self.scratch.write(name, text)
     }
@@ -346,9 +351,12 @@ impl PageElement<'_> {
     }
 
     async fn is_visible(&self) -> bool {
-        // The element may have been replaced meanwhile.
+        // The page may have replaced the element meanwhile.
         let path = format!("{}/element/{}/displayed", self.browser.session, self.id);
-        self.browser.send_to_driver(Method::GET, &path, &json!({})).await.is_ok_and(|seen| seen == true)
+        self.browser
+            .send_to_driver(Method::GET, &path, &json!({}))
+            .await
+            .is_ok_and(|displayed| displayed == true)
     }
 
     async fn get_text_at(&self, path: &str) -> String {
@@ -359,7 +367,7 @@ impl PageElement<'_> {
         self.get_text_at("text").await
     }
 
-    /// The element's accessible name.
+    /// Returns the element's accessible name.
     pub(crate) async fn accessible_name(&self) -> String {
         self.get_text_at("computedlabel").await
     }
@@ -396,7 +404,7 @@ impl Drop for Browser {
 
 impl Drop for BrowserProcess {
     fn drop(&mut self) {
-        // The driver knows all processes of the browser, so it is asked to close them before it is killed itself.
+        // Close the session first: only the driver can end all processes of the browser.
         if self.end_session().is_err()
             && let Some(process) = self.process
         {
@@ -408,7 +416,7 @@ impl Drop for BrowserProcess {
 }
 
 impl BrowserProcess {
-    /// Without the runtime, which may be shutting down.
+    /// Sends the request without the runtime, which may be shutting down.
     fn end_session(&self) -> std::io::Result<()> {
         let mut stream = TcpStream::connect(&self.address)?;
         stream.set_read_timeout(Some(LONGEST_END))?;
@@ -421,7 +429,7 @@ impl BrowserProcess {
     }
 }
 
-/// The address that a driver prints.
+/// Returns the address that a driver prints.
 fn driver_address(driver: &mut Child) -> String {
     let lines = BufReader::new(driver.stdout.take().unwrap()).lines();
     for line in lines.map_while(Result::ok) {

@@ -46,7 +46,7 @@ fn form_creates_the_infra_env() {
         browser.find_visible("#add-argument").await.click().await;
         browser.find_visible("[name=value]").await.type_text("console=ttyS0").await;
         browser.upload_network("node-a.yaml", NMSTATE).await;
-        // The first address has the focus now.
+        // The input of the first address has the focus.
         assert_eq!(browser.focused_element().await.accessible_name().await, "MAC address");
         browser.press_keys("52:54:00:00:00:01").await;
         browser.find_visible("summary").await.click().await;
@@ -69,12 +69,12 @@ fn form_creates_the_infra_env() {
         assert_eq!(network["network_yaml"], NMSTATE);
         let map = json!([{"mac_address": "52:54:00:00:00:01", "logical_nic_name": "eth0"}]);
         assert_eq!(network["mac_interface_map"], map);
-        // The card is open and shows its warnings, and the form is closed and empty.
+        // The card is open and shows its warnings. The form is closed and empty.
         assert!(browser.find_visible(".findings").await.text().await.contains("VLAN 0"));
         assert_eq!(browser.focused_element().await.property("className").await, "opener");
-        let gone = "const form = document.getElementById('creation'); \
+        let is_form_closed = "const form = document.getElementById('creation'); \
                     return form.hidden && !form.elements.pull_secret.value && !document.querySelector('.machine')";
-        assert_eq!(browser.run_script(gone).await, true);
+        assert_eq!(browser.run_script(is_form_closed).await, true);
         assert_eq!(browser.console_messages().await, [""; 0]);
     });
 }
@@ -94,18 +94,18 @@ fn api_refusals_are_shown_next_to_the_form() {
         let problem = browser.find_visible("#creation-problem").await;
         assert_eq!(problem.role().await, "alert");
         browser.wait_until("return document.activeElement.id === 'creation-problem'").await;
-        let told = problem.text().await;
-        assert!(told.contains("pull secret"), "{told}");
+        let text = problem.text().await;
+        assert!(text.contains("pull secret"), "{text}");
         let marked =
             "return [...document.querySelectorAll('[aria-invalid=true]')].map((field) => field.name)";
         assert_eq!(browser.run_script(marked).await, json!(["pull_secret"]));
         assert_eq!(service.infra_envs().await.len(), 0);
-        // No input is lost.
+        // The form keeps the input.
         assert_eq!(browser.find_visible("#creation [name=name]").await.property("value").await, "rack-12");
     });
 }
 
-/// Network errors name the uploaded file and the line, and link there.
+/// Errors of networks name the uploaded file and the line, and link to the line.
 #[test]
 fn network_errors_link_to_their_lines() {
     run_test(async {
@@ -122,16 +122,16 @@ fn network_errors_link_to_their_lines() {
         assert_eq!(browser.find_all(".machine").await.len(), 2);
         browser.press_keys("52:54:00:00:00:02").await;
         browser.submit_form().await;
-        let told = browser.find_visible("#creation-problem .findings").await.text().await;
-        assert!(told.contains("VLAN 4095 is not within 1 to 4094"), "{told}");
-        assert!(told.contains("Host 2: node-b.yaml, line 15") && told.contains("id: 4095"), "{told}");
+        let text = browser.find_visible("#creation-problem .findings").await.text().await;
+        assert!(text.contains("VLAN 4095 is not within 1 to 4094"), "{text}");
+        assert!(text.contains("Host 2: node-b.yaml, line 15") && text.contains("id: 4095"), "{text}");
         assert_eq!(service.infra_envs().await.len(), 0);
         browser.find_visible("#creation-problem .findings button").await.click().await;
         let selected = browser
             .run_script("const area = document.activeElement; return area.value.slice(area.selectionStart, area.selectionEnd)")
             .await;
         assert_eq!(selected, "    id: 4095");
-        // Once corrected, it is created.
+        // After the correction, the infra-env is created.
         browser.press_keys("    id: 7").await;
         browser.submit_form().await;
         browser
@@ -141,7 +141,7 @@ fn network_errors_link_to_their_lines() {
     });
 }
 
-/// Two manifests and one document of two hosts, and the resulting form.
+/// Uploads two manifests and a document with two hosts, and checks the resulting form.
 #[test]
 fn manifests_and_documents_fill_the_form() {
     run_test(async {
@@ -170,20 +170,21 @@ fn manifests_and_documents_fill_the_form() {
                 ["Host 3: plain.yaml", "52:54:00:00:03:00", "eno1", "", "eno2"],
             ])
         );
-        // The missing address has the focus.
+        // The input of the missing address has the focus.
         browser.press_keys("52:54:00:00:03:01").await;
         browser.submit_form().await;
         browser
             .wait_until("return document.getElementById('news').textContent === 'rack-12 was created.'")
             .await;
-        let made = &service.infra_envs().await[0];
-        let networks: Value = serde_json::from_str(made["static_network_config"].as_str().unwrap()).unwrap();
+        let infra_env = &service.infra_envs().await[0];
+        let networks: Value =
+            serde_json::from_str(infra_env["static_network_config"].as_str().unwrap()).unwrap();
         assert_eq!(networks.as_array().unwrap().len(), 3);
         assert_eq!(browser.console_messages().await, [""; 0]);
     });
 }
 
-/// The machine ignores the entry, so the finding is a warning everywhere.
+/// The machine ignores the entry, so both the page and the service report a warning.
 #[test]
 fn map_with_an_interface_that_the_document_does_not_declare_is_a_warning() {
     run_test(async {
@@ -204,8 +205,8 @@ fn map_with_an_interface_that_the_document_does_not_declare_is_a_warning() {
             .wait_until("return document.body.innerText.includes('the document has no interface eth7')")
             .await;
         let severities = "return [...document.querySelectorAll('.findings li')].map((it) => it.textContent)";
-        let told = browser.run_script(severities).await.to_string();
-        assert!(told.contains("warning") && !told.contains("error"), "{told}");
+        let text = browser.run_script(severities).await.to_string();
+        assert!(text.contains("warning") && !text.contains("error"), "{text}");
         assert_eq!(service.infra_envs().await.len(), 1);
     });
 }
@@ -224,9 +225,9 @@ fn rejects_map_without_a_mac_address() {
         };
         browser.upload_network("hosts.json", &json!([host(11, "eth0"), host(12, "eth7")]).to_string()).await;
         browser.submit_form().await;
-        let told = browser.find_visible("#creation-problem").await.text().await;
+        let text = browser.find_visible("#creation-problem").await.text().await;
         assert_eq!(
-            told.split('\n').collect::<Vec<_>>().join(" "),
+            text.split('\n').collect::<Vec<_>>().join(" "),
             "Nothing was created: the static networks have errors. error eth0 has no MAC address Host 2: hosts.json, \
              mac_interface_map[1].mac_address Go there warning VLAN 0 is not a VLAN: it only marks the priority of packets Host 1: \
              hosts.json, line 15, interfaces[1].vlan.id id: 0 Go there warning VLAN 0 is not a VLAN: it only marks the priority of \
@@ -237,7 +238,7 @@ fn rejects_map_without_a_mac_address() {
     });
 }
 
-/// Errors of unusable files name the file and line; the rest fills the form.
+/// Errors of unusable files name the file and the line. The other files fill the form.
 #[test]
 fn errors_of_uploaded_files_are_shown() {
     run_test(async {
@@ -247,21 +248,21 @@ fn errors_of_uploaded_files_are_shown() {
         let text =
             format!("kind: NMStateConfig\nmetadata: {{name: a}}\nspec: {{interfaces: []}}\n---\n{NMSTATE}");
         browser.upload_network("site.yaml", &text).await;
-        let told = browser.find_visible("#creation-problem").await.text().await;
+        let text = browser.find_visible("#creation-problem").await.text().await;
         assert_eq!(
-            told.split('\n').collect::<Vec<_>>().join(" "),
+            text.split('\n').collect::<Vec<_>>().join(" "),
             "Some content of the files cannot be used. error NMStateConfig a has no spec.config site.yaml, line 3, spec.config \
              Remove site.yaml"
         );
         assert_eq!(browser.find_all(".machine").await.len(), 1);
-        // Nothing is created until the rejected files are resolved.
+        // The form creates nothing until the rejected files are replaced or removed.
         browser.submit_form().await;
         browser.wait_until("return document.activeElement.id === 'creation-problem'").await;
-        let told = browser.find_visible("#creation-problem").await.text().await;
-        assert!(told.starts_with("Nothing was created: some network files cannot be used."), "{told}");
-        assert!(told.contains("NMStateConfig a has no spec.config"), "{told}");
+        let text = browser.find_visible("#creation-problem").await.text().await;
+        assert!(text.starts_with("Nothing was created: some network files cannot be used."), "{text}");
+        assert!(text.contains("NMStateConfig a has no spec.config"), "{text}");
         assert_eq!(service.infra_envs().await.len(), 0);
-        // A file with the same name replaces the rejected one and adds its host.
+        // A file with the same name replaces the rejected file and adds its host.
         browser.upload_and_wait_for_host("site.yaml", NMSTATE, "Host 1: site.yaml").await;
         // The title of the rejected host has a line number.
         browser
@@ -279,8 +280,9 @@ fn errors_of_uploaded_files_are_shown() {
         browser
             .wait_until("return document.getElementById('news').textContent === 'rack-12 was created.'")
             .await;
-        let made = &service.infra_envs().await[0];
-        let networks: Value = serde_json::from_str(made["static_network_config"].as_str().unwrap()).unwrap();
+        let infra_env = &service.infra_envs().await[0];
+        let networks: Value =
+            serde_json::from_str(infra_env["static_network_config"].as_str().unwrap()).unwrap();
         assert_eq!(networks[0]["network_yaml"], NMSTATE);
     });
 }
@@ -296,9 +298,9 @@ fn rejected_files_can_be_removed() {
         {
             let path = browser.file_to_upload(name, text);
             browser.find_all("#nmstate").await[0].type_text(path.to_str().unwrap()).await;
-            let told =
+            let condition =
                 format!("return document.getElementById('creation-problem').innerText.includes('{name}')");
-            browser.wait_until(&told).await;
+            browser.wait_until(&condition).await;
         }
         browser.submit_form().await;
         for name in ["broken.yaml", "hello.yaml", "empty.yaml"] {
@@ -317,7 +319,7 @@ fn rejected_files_can_be_removed() {
     });
 }
 
-/// An interface that only the document has gets a row for its MAC address.
+/// An interface without a MAC address in the document gets a row for its address.
 #[test]
 fn interfaces_without_a_mac_address_get_a_row() {
     run_test(async {
@@ -339,7 +341,7 @@ fn interfaces_without_a_mac_address_get_a_row() {
     });
 }
 
-/// A list in the format of the API includes its addresses; of many errors, the first ones are shown.
+/// A list in the format of the API includes the addresses. The page shows only the first of many errors.
 #[test]
 fn hundreds_of_hosts_are_uploaded_in_one_file() {
     run_test(async {
@@ -356,8 +358,8 @@ fn hundreds_of_hosts_are_uploaded_in_one_file() {
         browser.upload_network("wrong.json", &hall(4095)).await;
         browser.submit_form().await;
         browser.find_visible("#creation-problem .findings").await;
-        let told = browser.find_all("#creation-problem .findings li").await;
-        assert_eq!((told.len(), told[100].text().await), (101, "and 200 more".to_owned()));
+        let items = browser.find_all("#creation-problem .findings li").await;
+        assert_eq!((items.len(), items[100].text().await), (101, "and 200 more".to_owned()));
         browser.find_visible("#cancel").await.click().await;
         browser.open_creation_form(&service, "hall-3").await;
         browser.upload_network("right.json", &hall(7)).await;
@@ -366,15 +368,16 @@ fn hundreds_of_hosts_are_uploaded_in_one_file() {
         browser
             .wait_until("return document.getElementById('news').textContent === 'hall-3 was created.'")
             .await;
-        let made = &service.infra_envs().await[0];
-        let networks: Value = serde_json::from_str(made["static_network_config"].as_str().unwrap()).unwrap();
+        let infra_env = &service.infra_envs().await[0];
+        let networks: Value =
+            serde_json::from_str(infra_env["static_network_config"].as_str().unwrap()).unwrap();
         assert_eq!(networks.as_array().unwrap().len(), 300);
-        let told = browser.find_visible("[data-slot=findings]").await.text().await;
-        assert_eq!(told, "None, in 300 machines.");
+        let text = browser.find_visible("[data-slot=findings]").await.text().await;
+        assert_eq!(text, "None, in 300 machines.");
     });
 }
 
-/// Everything can be reached and activated without a mouse, in visual order.
+/// All controls can be reached and activated without a mouse, in visual order.
 #[test]
 fn form_works_with_the_keyboard_only() {
     run_test(async {

@@ -14,14 +14,14 @@ pub(crate) fn file_name(answer: &Response) -> String {
     disposition.split_once("filename=").unwrap().1.trim_matches('"').to_owned()
 }
 
-/// A link on the page downloads the same image as any client.
+/// A link on the page downloads the same image as other clients.
 #[test]
 fn browser_downloads_the_same_bytes() {
     run_test(async {
         let service = PageService::start().await;
         let Some(browser) = Browser::start().await else { return };
-        let made = service.create_infra_env("demo").await;
-        let id = made["id"].as_str().unwrap();
+        let infra_env = service.create_infra_env("demo").await;
+        let id = infra_env["id"].as_str().unwrap();
         browser.open_url(&service.url(&format!("/#{id}"))).await;
         for name in ["full.iso", "minimal.iso"] {
             let link = browser.find_visible(&format!(".files a[href$='/{name}']")).await;
@@ -41,7 +41,7 @@ fn browser_downloads_the_same_bytes() {
     });
 }
 
-/// The progress of a slow reader is updated without reloading the page.
+/// The page updates the progress of a slow reader without a reload.
 #[test]
 fn progress_of_a_slow_reader_is_shown() {
     run_test(async {
@@ -49,29 +49,32 @@ fn progress_of_a_slow_reader_is_shown() {
         let recipe = small_recipe().rootfs_len(256 << 20);
         let service =
             PageService::start_with_options(Scratch::new(), recipe, &["--listen", "127.0.0.1:0"]).await;
-        let made = service.create_infra_env("demo").await;
-        let id = made["id"].as_str().unwrap();
+        let infra_env = service.create_infra_env("demo").await;
+        let id = infra_env["id"].as_str().unwrap();
         browser.open_url(&service.url(&format!("/#{id}"))).await;
         browser.find_visible("[data-slot=nobody]").await;
         let mut answer = service.get(&format!("/i/{id}/full.iso")).await;
         let size = answer.content_length().unwrap();
         let mut read = 0;
-        let mut seen = Vec::new();
+        let mut percentages = Vec::new();
         let bar = browser.find_visible("[data-slot=readers] progress").await;
         for quarter in 1..4 {
             while read < size * quarter / 4 {
                 read += u64::try_from(answer.chunk().await.unwrap().unwrap().len()).unwrap();
             }
-            // The buffers between server and client hold some megabytes at most.
+            // The buffers between server and client hold a few megabytes at most.
             let (least, most) = (quarter * 25, quarter * 25 + 15);
             let percent = "Number(document.querySelector('[data-slot=readers] progress')?.value)";
             browser.wait_until(&format!("return {percent} >= {least}")).await;
-            let shown = browser.run_script(&format!("return {percent}")).await.as_f64().unwrap();
-            assert!(shown <= f64::from(u32::try_from(most).unwrap()), "{shown} after {quarter} quarters");
+            let percentage = browser.run_script(&format!("return {percent}")).await.as_f64().unwrap();
+            assert!(
+                percentage <= f64::from(u32::try_from(most).unwrap()),
+                "{percentage} after {quarter} quarters"
+            );
             assert_eq!(browser.find_visible("[data-slot=readers] .badge").await.text().await, "reading");
-            seen.push(shown);
+            percentages.push(percentage);
         }
-        assert!(seen.is_sorted_by(|one, next| one < next), "{seen:?}");
+        assert!(percentages.is_sorted_by(|one, next| one < next), "{percentages:?}");
         while answer.chunk().await.unwrap().is_some() {}
         browser.wait_until("return document.querySelector('[data-slot=readers] .badge.complete')").await;
         let row = browser.find_visible("[data-slot=readers]").await.text().await;

@@ -6,7 +6,7 @@ use crate::browser::Browser;
 use crate::run_test;
 use crate::service::{NMSTATE, PageService};
 
-/// Two manifests of hosts, in an order that the service does not keep.
+/// Two manifests of hosts, in an order that the service changes.
 fn two_manifests() -> String {
     let manifest = |name: &str, number: usize, vlan: usize| {
         format!(
@@ -22,7 +22,7 @@ fn two_manifests() -> String {
 const TITLES: &str =
     "return [...document.querySelectorAll('.machine legend')].map((legend) => legend.textContent)";
 
-/// The service limits the names of files, but not the names of manifests.
+/// The service limits the length of file names, but not of the names of manifests.
 #[test]
 fn manifest_with_a_long_name_is_accepted() {
     run_test(async {
@@ -50,23 +50,24 @@ fn names_and_order_of_manifests_are_kept_in_the_list_of_machines() {
         let options =
             "return [...document.querySelectorAll('[data-slot=machine] option')].map((it) => it.textContent)";
         browser.wait_until(&format!("{options}.length === 3")).await;
-        let kept =
+        let expected_options =
             json!(
                 ["all machines", "Host 1: zebra · 52:54:00:00:02:00", "Host 2: apple · 52:54:00:00:01:00",]
             );
-        assert_eq!(browser.run_script(options).await, kept);
+        assert_eq!(browser.run_script(options).await, expected_options);
         let findings = browser.find_visible("[data-slot=findings] .findings").await.text().await;
         assert!(findings.contains("Host 2: apple (52:54:00:00:01:00), line"), "{findings}");
-        // The service has sorted them.
-        let made = &service.infra_envs().await[0];
-        let networks: Value = serde_json::from_str(made["static_network_config"].as_str().unwrap()).unwrap();
+        // The service has sorted the hosts.
+        let infra_env = &service.infra_envs().await[0];
+        let networks: Value =
+            serde_json::from_str(infra_env["static_network_config"].as_str().unwrap()).unwrap();
         assert_eq!(networks[0]["mac_interface_map"][0]["mac_address"], "52:54:00:00:01:00");
-        // This browser keeps the names after a reload, and forgets them when the user deletes the infra-env.
-        let open = service.url(&format!("/?reload#{}", made["id"].as_str().unwrap()));
+        // This browser stores the names. They survive a reload, and the page deletes them with the infra-env.
+        let open = service.url(&format!("/?reload#{}", infra_env["id"].as_str().unwrap()));
         browser.open_url(&open).await;
         browser.wait_until(&format!("{options}.length === 3")).await;
-        assert_eq!(browser.run_script(options).await, kept);
-        // An earlier service at the same address may have other infra-envs.
+        assert_eq!(browser.run_script(options).await, expected_options);
+        // The browser may also have stored names for an earlier service at the same address.
         browser.run_script("localStorage.setItem('kindling-hosts/another', '{}')").await;
         browser.open_url(&open).await;
         browser.find_visible("[data-slot=delete]").await.click().await;
@@ -137,7 +138,7 @@ fn replaced_file_keeps_its_place() {
     });
 }
 
-/// Errors that only the page finds, errors that the service finds and errors in files are one list.
+/// One list contains the errors that only the page detects, the errors from the service, and the errors in files.
 #[test]
 fn findings_of_the_form_and_of_the_service_appear_together() {
     run_test(async {
@@ -164,7 +165,7 @@ fn findings_of_the_form_and_of_the_service_appear_together() {
             .await;
         browser.submit_form().await;
         browser.wait_until("return document.activeElement.id === 'creation-problem'").await;
-        let told = browser.find_visible("#creation-problem").await.text().await;
+        let text = browser.find_visible("#creation-problem").await.text().await;
         for part in [
             "Nothing was created: some network files cannot be used. Replace them, or remove them. Also, the static networks have errors.",
             "NMStateConfig a has no spec.config",
@@ -173,7 +174,7 @@ fn findings_of_the_form_and_of_the_service_appear_together() {
             "Host 2: hosts.json, line 15",
             "Remove site.yaml",
         ] {
-            assert!(told.contains(part), "{part} is missing: {told}");
+            assert!(text.contains(part), "{part} is missing: {text}");
         }
         assert_eq!(service.infra_envs().await.len(), 0);
     });

@@ -17,23 +17,23 @@ const DETAILS: &str = "return document.querySelector('tr.details').innerText";
 const HOST: &str = "0f2a5d3c-1111-4222-8333-444455556666";
 const OTHER_HOST: &str = "0f2a5d3c-1111-4222-8333-444455557777";
 
-/// Hosts appear and change without reloading the page.
+/// Hosts appear and change without a reload of the page.
 #[test]
 fn hosts_are_listed_with_their_current_status() {
     run_test(async {
         let service = PageService::start().await;
         let Some(browser) = Browser::start().await else { return };
-        let made = service.create_infra_env("demo").await;
-        browser.open_url(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
+        let infra_env = service.create_infra_env("demo").await;
+        browser.open_url(&service.url(&format!("/#{}", infra_env["id"].as_str().unwrap()))).await;
         browser.find_visible("[data-slot=noHosts]").await;
-        service.register_host(&made, HOST).await;
+        service.register_host(&infra_env, HOST).await;
         let row = browser
             .wait_until(&format!("{HOSTS}.find((row) => row[1].startsWith('discovering-unbound'))"))
             .await;
         assert_eq!((&row[0], &row[4]), (&json!(HOST), &json!("no cluster")));
         let mut report = hardware("node-1");
         report["cpu"]["count"] = json!(1);
-        service.report_hardware(&made, HOST, &report).await;
+        service.report_hardware(&infra_env, HOST, &report).await;
         let row = browser.wait_until(&format!("{HOSTS}.find((row) => row[0].startsWith('node-1'))")).await;
         assert_eq!(row[0], format!("node-1 {HOST}"));
         assert_eq!(
@@ -55,13 +55,13 @@ fn host_row_opens_to_its_hardware_and_validations() {
     run_test(async {
         let service = PageService::start().await;
         let Some(browser) = Browser::start().await else { return };
-        let made = service.create_infra_env("demo").await;
-        service.register_host(&made, HOST).await;
+        let infra_env = service.create_infra_env("demo").await;
+        service.register_host(&infra_env, HOST).await;
         let mut report = hardware("node-1");
         // Virtual drives without a medium are empty.
         report["disks"][1]["size_bytes"] = json!(0);
-        service.report_hardware(&made, HOST, &report).await;
-        browser.open_url(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
+        service.report_hardware(&infra_env, HOST, &report).await;
+        browser.open_url(&service.url(&format!("/#{}", infra_env["id"].as_str().unwrap()))).await;
         let button = browser.find_visible("[data-slot=hosts] button").await;
         assert_eq!(
             (button.role().await, button.accessible_name().await),
@@ -100,7 +100,7 @@ fn host_row_opens_to_its_hardware_and_validations() {
         // A newer report changes an open row in place.
         browser.run_script("document.querySelector('tr.details dl').mark = 'kept'").await;
         report["cpu"]["count"] = json!(1);
-        service.report_hardware(&made, HOST, &report).await;
+        service.report_hardware(&infra_env, HOST, &report).await;
         browser.wait_until(&format!("{}.includes('found only 1')", DETAILS)).await;
         let first = "return document.querySelector('tr.details .findings .badge').textContent";
         assert_eq!(browser.run_script(first).await, "failure");
@@ -147,16 +147,16 @@ fn hostile_report_is_shown_as_text() {
     run_test(async {
         let service = PageService::start().await;
         let Some(browser) = Browser::start().await else { return };
-        let made = service.create_infra_env("demo").await;
-        service.register_host(&made, HOST).await;
+        let infra_env = service.create_infra_env("demo").await;
+        service.register_host(&infra_env, HOST).await;
         let hostile = "<img src=x onerror=\"window.hacked=1\">";
         let mut report = hardware(hostile);
         report["system_vendor"]["manufacturer"] = json!(hostile);
         report["disks"][1]["installation_eligibility"]["not_eligible_reasons"] = json!([hostile]);
         report["interfaces"][0]["name"] = json!(hostile);
         report["interfaces"][1]["ipv4_addresses"] = json!(null);
-        service.report_hardware(&made, HOST, &report).await;
-        browser.open_url(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
+        service.report_hardware(&infra_env, HOST, &report).await;
+        browser.open_url(&service.url(&format!("/#{}", infra_env["id"].as_str().unwrap()))).await;
         browser.find_visible("[data-slot=hosts] button").await.click().await;
         let text = browser.run_script(DETAILS).await.as_str().unwrap().to_owned();
         assert!(text.matches(hostile).count() >= 3, "{text}");
@@ -172,25 +172,25 @@ fn closed_cards_count_their_hosts_by_status() {
         let service = PageService::start().await;
         let Some(browser) = Browser::start().await else { return };
         service.create_infra_env("empty").await;
-        let made = service.create_infra_env("demo").await;
-        service.register_host(&made, HOST).await;
-        service.report_hardware(&made, HOST, &hardware("node-1")).await;
+        let infra_env = service.create_infra_env("demo").await;
+        service.register_host(&infra_env, HOST).await;
+        service.report_hardware(&infra_env, HOST, &hardware("node-1")).await;
         browser.open_url(&service.url("/")).await;
         let counts = "return [...document.querySelectorAll('[data-slot=hostCounts]')].map((it) => \
                       [...it.children].map((badge) => badge.textContent))";
-        let status = service.hosts(&made).await[0]["status"].as_str().unwrap().to_owned();
+        let status = service.hosts(&infra_env).await[0]["status"].as_str().unwrap().to_owned();
         let one = json!([[format!("1 {status}")], []]);
         browser.wait_until(&format!("{counts}[0].length === 1")).await;
         assert_eq!(browser.run_script(counts).await, one);
-        // No request asks for the inventory reports, and each card is counted once.
-        let asked = browser.new_requests().await;
-        let asked: Vec<_> = asked.iter().filter(|url| url.contains("/hosts?")).collect();
-        assert_eq!(asked.len(), 2, "{asked:?}");
+        // No request reads the inventory reports, and each card needs one request to count its hosts.
+        let requests = browser.new_requests().await;
+        let requests: Vec<_> = requests.iter().filter(|url| url.contains("/hosts?")).collect();
+        assert_eq!(requests.len(), 2, "{requests:?}");
         assert!(
-            asked.iter().all(|url| url.contains("with-inventory=false") && url.contains("limit=501")),
-            "{asked:?}"
+            requests.iter().all(|url| url.contains("with-inventory=false") && url.contains("limit=501")),
+            "{requests:?}"
         );
-        service.register_host(&made, OTHER_HOST).await;
+        service.register_host(&infra_env, OTHER_HOST).await;
         browser.wait_until(&format!("{counts}[0].length === 2")).await;
         browser.find_visible(".opener").await.click().await;
         browser.find_visible("[data-slot=hosts] button").await;
@@ -214,28 +214,28 @@ fn cluster_of_a_host_has_its_name_and_status() {
         let cluster = service.api_json(Method::POST, "/clusters", &cluster).await;
         let cluster = cluster["id"].as_str().unwrap();
         let body = json!({"name": "demo", "pull_secret": PULL_SECRET, "openshift_version": "4.17", "cluster_id": cluster});
-        let made = service.api_json(Method::POST, "/infra-envs", &body).await;
-        service.register_host(&made, HOST).await;
-        service.register_host(&made, OTHER_HOST).await;
-        browser.open_url(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
+        let infra_env = service.api_json(Method::POST, "/infra-envs", &body).await;
+        service.register_host(&infra_env, HOST).await;
+        service.register_host(&infra_env, OTHER_HOST).await;
+        browser.open_url(&service.url(&format!("/#{}", infra_env["id"].as_str().unwrap()))).await;
         browser.wait_until(&format!("{HOSTS}.length === 2")).await;
         let rows = browser.run_script(HOSTS).await;
         for row in rows.as_array().unwrap() {
             assert_eq!(row[4], format!("munich {cluster}"));
         }
-        let shown = browser.find_visible("[data-slot=clusters] li").await.text().await;
+        let text = browser.find_visible("[data-slot=clusters] li").await.text().await;
         let status = service.api_json(Method::GET, &format!("/clusters/{cluster}"), &json!(null)).await;
         for part in
             ["munich", cluster, status["status"].as_str().unwrap(), status["status_info"].as_str().unwrap()]
         {
-            assert!(shown.contains(part), "{part} is missing: {shown}");
+            assert!(text.contains(part), "{part} is missing: {text}");
         }
         browser.find_visible("#refresh").await.click().await;
-        let asked = browser.new_requests().await;
+        let requests = browser.new_requests().await;
         // One request reads all clusters. A change of the cluster while the page loads causes another one.
-        let count = asked.iter().filter(|url| url.ends_with("/clusters")).count();
-        assert!((1..=2).contains(&count), "{asked:?}");
-        // Deleting the infra-env names what happens to the cluster's hosts.
+        let count = requests.iter().filter(|url| url.ends_with("/clusters")).count();
+        assert!((1..=2).contains(&count), "{requests:?}");
+        // The dialog for the deletion of the infra-env explains what happens to the cluster's hosts.
         browser.find_visible("[data-slot=delete]").await.click().await;
         let bound = browser.find_visible("dialog [data-slot=bound]").await.text().await;
         assert!(bound.starts_with("Bound to a cluster: 2 of 2."), "{bound}");
@@ -248,13 +248,13 @@ fn cluster_of_a_host_has_its_name_and_status() {
     });
 }
 
-/// Answers requests for clusters in the test: with an error, with an outdated list, and with a current list.
+/// The test responds to requests for clusters with an error, an outdated list, and a current list.
 #[test]
 fn clusters_survive_failed_and_outdated_responses() {
     run_test(async {
         let service = PageService::start().await;
         let Some(browser) = Browser::start().await else { return };
-        // Not the page itself, whose stream of changes makes it forget clusters.
+        // Opens only a script, because the page's stream of changes would clear the stored clusters.
         browser.open_url(&service.url("/page/clusters.js")).await;
         let names = "return (async () => {
             const { clustersById, forget } = await import('/page/clusters.js');
@@ -291,10 +291,10 @@ fn relative_times_stay_current_while_the_page_is_open() {
     run_test(async {
         let service = PageService::start().await;
         let Some(browser) = Browser::start().await else { return };
-        let made = service.create_infra_env("demo").await;
-        service.register_host(&made, HOST).await;
-        browser.open_url(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
-        let host = service.hosts(&made).await.remove(0);
+        let infra_env = service.create_infra_env("demo").await;
+        service.register_host(&infra_env, HOST).await;
+        browser.open_url(&service.url(&format!("/#{}", infra_env["id"].as_str().unwrap()))).await;
+        let host = service.hosts(&infra_env).await.remove(0);
         let time = "const time = document.querySelector('[data-slot=hosts] time')";
         browser.wait_until(&format!("{time}; return time?.textContent === 'just now'")).await;
         let read = format!(
@@ -307,9 +307,9 @@ fn relative_times_stay_current_while_the_page_is_open() {
         {
             let shift = format!("window.now ??= Date.now; Date.now = () => window.now() + {seconds} * 1000");
             browser.run_script(&shift).await;
-            // The page renews the row of the host. Only the clock changes the other time.
-            for shown in ["[data-slot=hosts] time", "[data-slot=about] time"] {
-                let read = format!("return document.querySelector('{shown}').textContent === '{text}'");
+            // The page replaces the row of the host. Only the clock changes the other time.
+            for selector in ["[data-slot=hosts] time", "[data-slot=about] time"] {
+                let read = format!("return document.querySelector('{selector}').textContent === '{text}'");
                 browser.wait_until(&read).await;
             }
         }

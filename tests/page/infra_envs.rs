@@ -1,4 +1,4 @@
-//! The list of infra-envs, and the details of one.
+//! The list of infra-envs, and the details of an infra-env.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -19,17 +19,17 @@ fn all_files_of_an_infra_env_are_listed() {
     run_test(async {
         let service = PageService::start().await;
         let Some(browser) = Browser::start().await else { return };
-        let made = service.create_infra_env("demo").await;
-        let id = made["id"].as_str().unwrap();
+        let infra_env = service.create_infra_env("demo").await;
+        let id = infra_env["id"].as_str().unwrap();
         let listing: Value = service.get(&format!("/i/{id}")).await.json().await.unwrap();
         browser.open_url(&service.url("/")).await;
         let opener = browser.find_visible(".opener").await;
         assert!(opener.accessible_name().await.starts_with("demo"), "{}", opener.accessible_name().await);
         opener.click().await;
-        let shown = browser.wait_until(FILES).await;
-        let shown = shown.as_array().unwrap();
-        assert_eq!(shown.len(), listing["files"].as_array().unwrap().len() + 1);
-        for row in shown {
+        let rows = browser.wait_until(FILES).await;
+        let rows = rows.as_array().unwrap();
+        assert_eq!(rows.len(), listing["files"].as_array().unwrap().len() + 1);
+        for row in rows {
             let (name, url) = (row[0].as_str().unwrap(), row[2].as_str().unwrap());
             assert!(url.starts_with(&service.url(&format!("/i/{id}/{name}"))), "{url}");
             let head = service.client.head(url).send().await.unwrap();
@@ -38,19 +38,19 @@ fn all_files_of_an_infra_env_are_listed() {
                 assert_eq!(row[1].as_str().unwrap(), head.headers()["content-length"], "{name}");
             }
         }
-        let names: Vec<_> = shown.iter().map(|row| row[0].as_str().unwrap()).collect();
+        let names: Vec<_> = rows.iter().map(|row| row[0].as_str().unwrap()).collect();
         assert_eq!(names, ["full.iso", "minimal.iso", "script.ipxe", "initrd", "kernel", "rootfs"]);
         let findings = browser.find_visible(".findings").await.text().await;
         assert!(findings.contains("VLAN 0") && findings.contains("line 15"), "{findings}");
         assert!(findings.contains("52:54:00:00:00:01") && findings.contains("id: 0"), "{findings}");
         assert_eq!(browser.console_messages().await, [""; 0]);
-        let asked = browser.new_requests().await;
-        let strangers: Vec<_> = asked
+        let requests = browser.new_requests().await;
+        let strangers: Vec<_> = requests
             .iter()
             .filter(|url| url.starts_with("http") && !url.starts_with(&service.url("/")))
             .collect();
         assert!(strangers.is_empty(), "{strangers:?}");
-        assert!(asked.contains(&service.url("/page/api.js")), "{asked:?}");
+        assert!(requests.contains(&service.url("/page/api.js")), "{requests:?}");
     });
 }
 
@@ -64,20 +64,20 @@ fn closed_cards_show_the_number_of_their_findings() {
         service.api_json(Method::POST, "/infra-envs", &plain).await;
         browser.open_url(&service.url("/")).await;
         browser.find_visible(".counts .badge.warning").await;
-        let shown = "return [...document.querySelectorAll('.opener')].map((opener) => \
+        let counts = "return [...document.querySelectorAll('.opener')].map((opener) => \
                      [opener.querySelector('.name').textContent, opener.querySelector('.counts').textContent])";
-        assert_eq!(browser.run_script(shown).await, json!([["plain", ""], ["checked", "1 warning"]]));
-        // Only the infra-env with findings is requested.
-        let asked = browser.new_requests().await;
-        assert_eq!(asked.iter().filter(|url| url.ends_with("/preflight")).count(), 1, "{asked:?}");
+        assert_eq!(browser.run_script(counts).await, json!([["plain", ""], ["checked", "1 warning"]]));
+        // The page requests only the findings of the infra-env that has some.
+        let requests = browser.new_requests().await;
+        assert_eq!(requests.iter().filter(|url| url.ends_with("/preflight")).count(), 1, "{requests:?}");
         assert_eq!(browser.find_all("[aria-expanded=true]").await.len(), 0);
         browser.find_visible("#refresh").await.click().await;
         browser
             .wait_until("return document.getElementById('news').textContent === 'The list is up to date.'")
             .await;
-        assert_eq!(browser.run_script(shown).await, json!([["plain", ""], ["checked", "1 warning"]]));
-        let asked = browser.new_requests().await;
-        assert!(!asked.iter().any(|url| url.ends_with("/preflight")), "{asked:?}");
+        assert_eq!(browser.run_script(counts).await, json!([["plain", ""], ["checked", "1 warning"]]));
+        let requests = browser.new_requests().await;
+        assert!(!requests.iter().any(|url| url.ends_with("/preflight")), "{requests:?}");
         assert_eq!(browser.console_messages().await, [""; 0]);
     });
 }
@@ -88,17 +88,17 @@ fn files_for_one_host_are_listed() {
     run_test(async {
         let service = PageService::start().await;
         let Some(browser) = Browser::start().await else { return };
-        let made = service.create_infra_env("demo").await;
-        let id = made["id"].as_str().unwrap();
+        let infra_env = service.create_infra_env("demo").await;
+        let id = infra_env["id"].as_str().unwrap();
         browser.open_url(&service.url(&format!("/#{id}"))).await;
         browser.find_visible("[data-slot=machine] option[value='52:54:00:00:00:01']").await.click().await;
         let path = format!("/i/{id}/52:54:00:00:00:01/");
         browser
             .wait_until(&format!("return document.querySelector('.url')?.textContent.includes('{path}')"))
             .await;
-        let shown = browser.wait_until(FILES).await;
-        assert_eq!(shown.as_array().unwrap().len(), 3, "{shown}");
-        for (row, name) in shown.as_array().unwrap().iter().zip(["full.iso", "minimal.iso", "initrd"]) {
+        let rows = browser.wait_until(FILES).await;
+        assert_eq!(rows.as_array().unwrap().len(), 3, "{rows}");
+        for (row, name) in rows.as_array().unwrap().iter().zip(["full.iso", "minimal.iso", "initrd"]) {
             assert_eq!(row[2], service.url(&format!("{path}{name}")));
             let head = service.client.head(row[2].as_str().unwrap()).send().await.unwrap();
             assert_eq!(
@@ -115,12 +115,12 @@ fn urls_are_copied() {
     run_test(async {
         let service = PageService::start().await;
         let Some(browser) = Browser::start().await else { return };
-        let made = service.create_infra_env("demo").await;
+        let infra_env = service.create_infra_env("demo").await;
         let permissions = ["clipboardReadWrite", "clipboardSanitizedWrite"];
         browser.devtools_command("Browser.grantPermissions", json!({"permissions": permissions})).await;
-        browser.open_url(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
+        browser.open_url(&service.url(&format!("/#{}", infra_env["id"].as_str().unwrap()))).await;
         browser.find_visible("[aria-label='Copy the URL of full.iso']").await.click().await;
-        let url = service.url(&format!("/i/{}/full.iso", made["id"].as_str().unwrap()));
+        let url = service.url(&format!("/i/{}/full.iso", infra_env["id"].as_str().unwrap()));
         browser
             .wait_until("return document.getElementById('news').textContent === 'Copied the URL of full.iso'")
             .await;
@@ -142,7 +142,7 @@ fn urls_are_copied() {
     });
 }
 
-/// Users choose any names.
+/// Users may choose any name.
 #[test]
 fn hostile_name_is_shown_as_text() {
     run_test(async {
@@ -161,7 +161,7 @@ fn hostile_name_is_shown_as_text() {
         let hacked = "return [window.hacked ?? null, document.images.length, document.scripts.length]";
         assert_eq!(browser.run_script(hacked).await, json!([null, 1, 1]));
         assert_eq!(browser.console_messages().await, [""; 0]);
-        // The content security policy blocks even a script that was injected.
+        // The content security policy blocks even an injected script.
         let refused = browser
             .run_script("try { document.body.innerHTML = '<b>x</b>'; return false; } catch { return true; }")
             .await;
@@ -177,7 +177,7 @@ fn infra_env_is_deleted_after_confirmation() {
         service.create_infra_env("stays").await;
         service.create_infra_env("goes").await;
         browser.open_url(&service.url("/")).await;
-        // The newest is the first.
+        // The newest infra-env is the first.
         browser.find_visible(".opener").await.click().await;
         let delete = browser.find_visible("[data-slot=delete]").await;
         delete.click().await;
@@ -204,20 +204,20 @@ fn infra_env_is_deleted_with_its_hosts_only_by_choice() {
     run_test(async {
         let service = PageService::start().await;
         let Some(browser) = Browser::start().await else { return };
-        let made = service.create_infra_env("rack").await;
+        let infra_env = service.create_infra_env("rack").await;
         let hosts = ["0f2a5d3c-1111-4222-8333-444455556661", "0f2a5d3c-1111-4222-8333-444455556662"];
         for host in hosts {
-            service.register_host(&made, host).await;
+            service.register_host(&infra_env, host).await;
         }
-        browser.open_url(&service.url(&format!("/#{}", made["id"].as_str().unwrap()))).await;
+        browser.open_url(&service.url(&format!("/#{}", infra_env["id"].as_str().unwrap()))).await;
         browser.find_visible("[data-slot=delete]").await.click().await;
         let choice = browser.find_visible("#delete-hosts").await;
         assert_eq!(choice.accessible_name().await, "Also delete its 2 hosts");
         assert_eq!(choice.property("checked").await, false);
         browser.find_visible("#delete").await.click().await;
-        let told = browser.find_visible("dialog .problem").await.text().await;
-        assert!(told.starts_with("Nothing was deleted: the infra-env still has 2 hosts."), "{told}");
-        assert_eq!((service.hosts(&made).await.len(), service.infra_envs().await.len()), (2, 1));
+        let text = browser.find_visible("dialog .problem").await.text().await;
+        assert!(text.starts_with("Nothing was deleted: the infra-env still has 2 hosts."), "{text}");
+        assert_eq!((service.hosts(&infra_env).await.len(), service.infra_envs().await.len()), (2, 1));
         // The second deletion fails.
         let fail = format!(
             "const real = window.fetch; window.fetch = (url, options) => options.method === 'DELETE' && `${{url}}`.endsWith('{}') \
@@ -230,13 +230,13 @@ fn infra_env_is_deleted_with_its_hosts_only_by_choice() {
         browser
             .wait_until("return document.querySelector('dialog .problem').textContent.includes('failed')")
             .await;
-        let told = browser.find_visible("dialog .problem").await.text().await;
+        let text = browser.find_visible("dialog .problem").await.text().await;
         let failure =
             format!("Hosts deleted: 1 of 2. Deleting host {} failed: the database is gone", hosts[1]);
-        assert_eq!(told, failure);
+        assert_eq!(text, failure);
         browser.wait_until("return document.querySelector('dialog [data-slot=hosts]').textContent === 'Also delete its 1 host'").await;
         assert_eq!(choice.property("checked").await, false);
-        assert_eq!((service.hosts(&made).await.len(), service.infra_envs().await.len()), (1, 1));
+        assert_eq!((service.hosts(&infra_env).await.len(), service.infra_envs().await.len()), (1, 1));
         browser.run_script("delete window.fetch").await;
         browser.open_url(&service.url("/?again")).await;
         browser.find_visible(".opener").await.click().await;
@@ -248,7 +248,7 @@ fn infra_env_is_deleted_with_its_hosts_only_by_choice() {
     });
 }
 
-/// The first run deletes a host of `rack` until the dialog is opened for `other`; the second run deletes the last host.
+/// The first run deletes a host of `rack` until the dialog opens for `other`. The second run deletes the last host.
 #[test]
 fn closed_dialog_stops_the_deletion() {
     run_test(async {
@@ -313,8 +313,8 @@ fn infra_envs_are_filtered_by_name() {
         }
         browser.open_url(&service.url("/")).await;
         browser.wait_until("return document.querySelectorAll('.card').length === 200").await;
-        let told = browser.find_visible("#nothing").await.text().await;
-        assert_eq!(told, "Showing the newest 200 of 205. Use the filter to find others.");
+        let text = browser.find_visible("#nothing").await.text().await;
+        assert_eq!(text, "Showing the newest 200 of 205. Use the filter to find others.");
         browser.find_visible("#filter").await.type_text("RACK-003").await;
         browser.wait_until("return document.querySelectorAll('.card').length === 1").await;
         assert!(browser.find_visible(".opener").await.text().await.starts_with("rack-003"));
@@ -323,7 +323,7 @@ fn infra_envs_are_filtered_by_name() {
     });
 }
 
-/// What other clients change is shown at once, and what a user reads stays in place.
+/// The page shows changes of other clients immediately, and open content stays in place.
 #[test]
 fn changes_of_other_clients_appear_without_a_reload() {
     run_test(async {

@@ -18,7 +18,7 @@ pub(crate) const VERSION: &str = "417.94.202412010000-0";
 /// A service for one test.
 pub(crate) struct PageService {
     child: Child,
-    /// Its addresses, in the order of its options.
+    /// The service's addresses, in the order of its options.
     pub(crate) urls: Vec<String>,
     pub(crate) client: Client,
     pub(crate) token: Option<String>,
@@ -26,7 +26,7 @@ pub(crate) struct PageService {
 }
 
 impl PageService {
-    /// A service with a base image that is ready.
+    /// Starts a service, and waits until its base image is ready.
     pub(crate) async fn start() -> Self {
         Self::start_with_options(Scratch::new(), small_recipe(), &["--listen", "127.0.0.1:0"]).await
     }
@@ -39,7 +39,7 @@ impl PageService {
         service
     }
 
-    /// A service with one base image, which comes from a URL.
+    /// Starts a service with one base image from a URL.
     pub(crate) fn spawn(scratch: Scratch, url: &str, options: &[&str]) -> Self {
         let images = json!([{
             "openshift_version": "4.17", "cpu_architecture": "x86_64", "version": VERSION, "url": url,
@@ -47,7 +47,7 @@ impl PageService {
         Self::spawn_with_images(scratch, &images.to_string(), options)
     }
 
-    /// A service with the base images of a list; an empty text means no list.
+    /// Starts a service with the base images of a list. An empty text means no list.
     pub(crate) fn spawn_with_images(scratch: Scratch, images: &str, options: &[&str]) -> Self {
         let run = scratch.command(["serve"].iter().chain(options)).env("OS_IMAGES", images);
         let mut command = run.command();
@@ -58,7 +58,7 @@ impl PageService {
         let urls = lines.map(|line| line.strip_prefix("listening on ").unwrap().to_owned());
         let urls: Vec<String> = urls.take(listeners).collect();
         assert_eq!(urls.len(), listeners, "the service does not start");
-        // Certificates are verified in other tests.
+        // Other tests verify certificates.
         let client = Client::builder().no_proxy().danger_accept_invalid_certs(true).build().unwrap();
         Self { child, urls, client, token: None, scratch }
     }
@@ -68,9 +68,9 @@ impl PageService {
     }
 
     pub(crate) async fn wait_until_ready(&self) {
-        let begun = std::time::Instant::now();
+        let start = std::time::Instant::now();
         while self.get("/health").await.status() != 200 {
-            assert!(begun.elapsed() < crate::browser::PATIENCE, "the base image does not become ready");
+            assert!(start.elapsed() < crate::browser::PATIENCE, "the base image does not become ready");
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     }
@@ -79,7 +79,7 @@ impl PageService {
         self.client.get(self.url(path)).send().await.unwrap()
     }
 
-    /// The body of a successful API response.
+    /// Returns the body of a successful API response.
     pub(crate) async fn api_json(&self, method: Method, path: &str, body: &Value) -> Value {
         let mut request = self.client.request(method, self.url(&format!("{API}{path}"))).json(body);
         if let Some(token) = &self.token {
@@ -95,7 +95,7 @@ impl PageService {
         self.api_json(Method::GET, "/infra-envs", &json!(null)).await.as_array().unwrap().clone()
     }
 
-    /// Creates an infra-env with a host, and returns it.
+    /// Creates an infra-env with a static network for one host, and returns the infra-env.
     pub(crate) async fn create_infra_env(&self, name: &str) -> Value {
         let body = json!({
             "name": name, "pull_secret": PULL_SECRET, "openshift_version": "4.17",
@@ -116,7 +116,7 @@ impl PageService {
         self.api_json(Method::POST, &path, &json!({"host_id": host})).await;
     }
 
-    /// Sends the report about a host's hardware.
+    /// Sends an inventory report of a host.
     pub(crate) async fn report_hardware(&self, infra_env: &Value, host: &str, report: &Value) {
         let id = infra_env["id"].as_str().unwrap();
         let reply = json!({"step_type": "inventory", "step_id": "1", "output": report.to_string()});
@@ -130,7 +130,7 @@ impl PageService {
     }
 }
 
-/// The report about the hardware of a host with a small disk.
+/// The inventory report of a host with a small disk.
 pub(crate) fn hardware(name: &str) -> Value {
     let disk = |name: &str, gigabytes: u64| {
         json!({
@@ -177,7 +177,7 @@ pub(crate) fn file_url(path: &Path) -> String {
     format!("file://{}", path.display())
 }
 
-/// A valid network whose VLAN causes a warning.
+/// A valid network document with a VLAN that causes a warning.
 pub(crate) const NMSTATE: &str = "\
 interfaces:
 - name: eth0

@@ -6,10 +6,9 @@ use rcgen::{BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa
 
 use super::Scratch;
 
-/// An authority.
 pub(crate) struct CertificateAuthority {
     pub(crate) issuer: Issuer<'static, KeyPair>,
-    /// Its own certificate.
+    /// The authority's own certificate.
     pub(crate) pem: String,
 }
 
@@ -23,12 +22,12 @@ impl CertificateAuthority {
         Self { issuer: Issuer::new(params, key), pem }
     }
 
-    /// Issues a certificate of this machine; returns it with its key.
+    /// Issues a certificate for this machine. Returns it with its key.
     pub(crate) fn issue(&self) -> (String, String) {
         self.issue_for_names(&["127.0.0.1", "localhost"], |_| {})
     }
 
-    /// Issues a certificate for some names with another change; returns it with its key.
+    /// Issues a certificate for the given names, after another change of its parameters. Returns it with its key.
     pub(crate) fn issue_for_names(
         &self,
         names: &[&str],

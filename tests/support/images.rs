@@ -1,4 +1,4 @@
-//! Test images: those of the `fixtures` crate, built once per test program, and published ones if available.
+//! Test images: the images of the `fixtures` crate, built once per test program, and published images if available.
 
 use std::fs;
 use std::sync::LazyLock;
@@ -38,7 +38,6 @@ impl FixtureImage {
         self.has_kargs() && self.recipe.era().has_minimal_image()
     }
 
-    /// The bytes of a file of the image.
     pub(crate) fn file_bytes(&self, path: &str) -> &[u8] {
         self.extent_bytes(self.truth.files[path])
     }
@@ -47,7 +46,7 @@ impl FixtureImage {
         extent_of(&self.bytes, extent)
     }
 
-    /// A scratch folder with the image as `image.iso`, a config and a keyfile.
+    /// Creates a scratch folder with the image as `image.iso`, a config and a keyfile.
     pub(crate) fn scratch_with_image(&self) -> Scratch {
         let scratch = Scratch::new();
         scratch.write("image.iso", &self.bytes);
@@ -62,14 +61,12 @@ pub(crate) fn extent_of(bytes: &[u8], extent: Extent) -> &[u8] {
     &bytes[start..start + usize::try_from(extent.len).unwrap()]
 }
 
-/// Every small fixture.
 pub(crate) fn all_fixtures() -> &'static [FixtureImage] {
     static GOOD: LazyLock<Vec<FixtureImage>> =
         LazyLock::new(|| Recipe::all().map(FixtureImage::new).collect());
     &GOOD
 }
 
-/// One fixture.
 pub(crate) fn fixture(architecture: Architecture, era: Era) -> &'static FixtureImage {
     let same =
         |image: &&FixtureImage| image.recipe.architecture() == architecture && image.recipe.era() == era;
@@ -86,7 +83,7 @@ pub(crate) fn different_fixtures() -> [&'static FixtureImage; 4] {
     ]
 }
 
-/// The published images of the folder that `KINDLING_INSTALLER_FIXTURES` names, by file name without `.iso`.
+/// Returns the published images in the folder that `KINDLING_INSTALLER_FIXTURES` names, by file name without `.iso`.
 pub(crate) fn published_images() -> Vec<(String, Vec<u8>)> {
     let Some(folder) = require_path("KINDLING_INSTALLER_FIXTURES") else { return Vec::new() };
     let mut images = Vec::new();

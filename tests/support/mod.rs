@@ -1,4 +1,4 @@
-//! Shared by the black-box tests: scratch folders, running programs, images, and optional tools.
+//! Helpers of the black-box tests: scratch folders, runs of programs, images, and optional tools.
 
 #![allow(dead_code, unused_imports, reason = "no test program needs all of it")]
 #![allow(
@@ -28,17 +28,17 @@ pub(crate) use skip::{report_missing, report_skipped};
 
 /// The program under test.
 pub(crate) const KINDLING: &str = env!("CARGO_BIN_EXE_kindling");
-/// The name of the program that it replaces.
+/// The program that Kindling replaces.
 pub(crate) const INSTALLER: &str = "coreos-installer";
-/// The marker that an in-place edit writes over the start of the Ignition area until it is complete.
+/// The marker at the start of the Ignition area during an in-place edit.
 pub(crate) const EDIT_MARKER: &[u8] = b"KINDLING EDIT WAS NOT COMPLETED\n";
 
-/// A config as users embed it. Embedding does not parse it.
+/// A typical config. Embedding does not parse it.
 pub(crate) const CONFIG: &str = r#"{"ignition":{"version":"3.3.0"},"passwd":{"users":[{"name":"core"}]}}"#;
 /// A `NetworkManager` keyfile.
 pub(crate) const KEYFILE: &str = "[connection]\nid=wired\ntype=ethernet\n\n[ipv4]\nmethod=auto\n";
 
-/// The private memory of a process in bytes.
+/// Returns the private memory of a process in bytes.
 pub(crate) fn private_memory(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
@@ -48,14 +48,14 @@ pub(crate) fn private_memory(process: u32) -> u64 {
 /// Finds a program in `PATH`. Prints a notice if it is missing, or fails with `KINDLING_REQUIRE_TOOLS=1`.
 pub(crate) fn require_tool(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    let found = env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file());
-    if found.is_none() {
+    let program = env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file());
+    if program.is_none() {
         report_missing(&format!("{name} is not installed"));
     }
-    found
+    program
 }
 
-/// The file or folder that an environment variable names, with the same notice.
+/// Returns the file or folder in an environment variable. Prints the same notice as [`require_tool`] if it is missing.
 pub(crate) fn require_path(variable: &str) -> Option<PathBuf> {
     let Some(folder) = env::var_os(variable).map(PathBuf::from) else {
         report_missing(&format!("{variable} is not set"));
@@ -64,7 +64,7 @@ pub(crate) fn require_path(variable: &str) -> Option<PathBuf> {
     Some(fs::canonicalize(&folder).unwrap_or_else(|error| panic!("{variable}={}: {error}", folder.display())))
 }
 
-/// A file that a package installs, with the same notice.
+/// Returns a file that a package installs. Prints the same notice as [`require_tool`] if it is missing.
 pub(crate) fn require_file(path: impl Into<PathBuf>) -> Option<PathBuf> {
     let path = path.into();
     if !path.is_file() {
@@ -74,13 +74,14 @@ pub(crate) fn require_file(path: impl Into<PathBuf>) -> Option<PathBuf> {
     Some(path)
 }
 
-/// QEMU with its HTTP client, which some distributions install with another package, with the same notice.
+/// Returns QEMU with its HTTP client, which is a separate package in some distributions. Prints the same notice as
+/// [`require_tool`] if it is missing.
 pub(crate) fn require_qemu_with_http() -> Option<PathBuf> {
     let qemu = require_tool("qemu-system-x86_64")?;
     has_http_client(&qemu).then_some(qemu)
 }
 
-/// Returns `true` if this QEMU has an HTTP client, with the same notice.
+/// Returns `true` if this QEMU has an HTTP client. Prints the same notice as [`require_tool`] if it has none.
 pub(crate) fn has_http_client(qemu: &Path) -> bool {
     let nowhere = "file=http://127.0.0.1:1/none,format=raw,if=none";
     let output = Command::new(qemu).args(["-display", "none", "-drive", nowhere]).output().unwrap();
@@ -91,7 +92,7 @@ pub(crate) fn has_http_client(qemu: &Path) -> bool {
     has_client
 }
 
-/// Runs a check on many subjects and reports all that fail, not only the first.
+/// Runs a check on many subjects, and reports all failures instead of only the first one.
 pub(crate) fn check_each<'a, T: 'a>(
     subjects: impl IntoIterator<Item = &'a T>,
     name: impl Fn(&T) -> String,

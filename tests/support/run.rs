@@ -1,4 +1,4 @@
-//! Runs a program to its end, or to a time limit.
+//! Runs a program to its end or to a time limit.
 
 use std::ffi::OsStr;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-/// No command on a small image takes a tenth of it.
+/// More than ten times the duration of any command on a small image.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The exit status and output of a program.
@@ -25,7 +25,7 @@ impl RunOutput {
         std::str::from_utf8(&self.stdout).unwrap()
     }
 
-    /// Requires success and returns the output.
+    /// Asserts that the program succeeded, and returns its output.
     #[track_caller]
     pub(crate) fn expect_success(self) -> Vec<u8> {
         assert_eq!(self.status.code(), Some(0), "{}{}", self.stderr, self.expect_signal());
@@ -38,7 +38,7 @@ impl RunOutput {
         String::from_utf8(self.expect_success()).unwrap()
     }
 
-    /// Requires a failure with one error that contains `phrase`, and nothing on standard output.
+    /// Asserts that the program failed with one error that contains `phrase`, and with an empty standard output.
     #[track_caller]
     pub(crate) fn expect_failure(&self, phrase: &str) {
         assert_eq!(self.status.code(), Some(1), "{}{}", self.stderr, self.expect_signal());
@@ -47,7 +47,7 @@ impl RunOutput {
         assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
     }
 
-    /// Requires a usage error.
+    /// Asserts a usage error.
     #[track_caller]
     pub(crate) fn expect_usage_error(&self, phrase: &str) {
         assert_eq!(self.status.code(), Some(2), "{}", self.stderr);
@@ -60,7 +60,7 @@ impl RunOutput {
     }
 }
 
-/// A program that is about to run.
+/// A program before its start.
 #[derive(Debug)]
 pub(crate) struct ProgramRun {
     command: Command,
@@ -101,12 +101,12 @@ impl ProgramRun {
         self
     }
 
-    /// The command itself, for tests that manage the process.
+    /// Returns the command, for tests that manage the process.
     pub(crate) fn command(self) -> Command {
         self.command
     }
 
-    /// Runs it to its end.
+    /// Runs the program to its end.
     #[track_caller]
     pub(crate) fn run(mut self) -> RunOutput {
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

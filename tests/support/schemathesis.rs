@@ -1,5 +1,5 @@
-//! Schemathesis: it generates requests from the API document and checks the responses: no status 5xx, and only
-//! documented statuses and bodies.
+//! Schemathesis: generates requests from the API document and checks that each response has a documented status, which
+//! is not 5xx, and a documented body.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,8 +7,8 @@ use std::{env, fs};
 
 use crate::skip::report_missing;
 
-/// Checks the operations that `selection` leaves. `configuration` has the values of parameters, so that requests reach
-/// existing resources.
+/// Checks the operations that `selection` selects. `configuration` contains values of parameters, so that requests
+/// reach existing resources.
 pub(crate) async fn check_responses(document: &str, base: &str, configuration: &str, selection: &[&str]) {
     let Some(program) = program_path() else { return };
     let directory = tempfile::TempDir::new().unwrap();
@@ -30,11 +30,11 @@ pub(crate) async fn check_responses(document: &str, base: &str, configuration: &
 }
 
 fn program_path() -> Option<PathBuf> {
-    let found = env::split_paths(&env::var_os("PATH").unwrap_or_default())
+    let program = env::split_paths(&env::var_os("PATH").unwrap_or_default())
         .map(|directory| directory.join("schemathesis"))
         .find(|path| path.is_file());
-    if found.is_none() {
+    if program.is_none() {
         report_missing("schemathesis is not installed");
     }
-    found
+    program
 }

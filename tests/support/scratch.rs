@@ -9,14 +9,14 @@ use tempfile::TempDir;
 
 use super::{KINDLING, ProgramRun, RunOutput};
 
-/// A file that a command has left.
+/// A file that a command has written or kept.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct ScratchFile {
     pub(crate) mode: u32,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A scratch folder that is removed at the end.
+/// A scratch folder, which is removed at the end of the test.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     folder: TempDir,
@@ -24,7 +24,7 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     pub(crate) fn new() -> Self {
-        // Below the build folder: the system's temporary folder may be too small, or in memory.
+        // Use the build folder: the system's temporary folder may be too small, or in memory.
         let base = Path::new(env!("CARGO_TARGET_TMPDIR"));
         fs::create_dir_all(base).unwrap();
         Self { folder: TempDir::with_prefix_in("scratch-", base).unwrap() }
@@ -61,19 +61,19 @@ impl Scratch {
         removed.unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 
-    /// Every regular file by its path below the folder.
+    /// Returns every regular file, by its path relative to the folder.
     pub(crate) fn files(&self) -> BTreeMap<String, ScratchFile> {
         let mut files = BTreeMap::new();
         collect_files(self.folder(), "", &mut files);
         files
     }
 
-    /// The names of all files, including hidden ones.
+    /// Returns the names of all files, including hidden ones.
     pub(crate) fn names(&self) -> Vec<String> {
         self.files().into_keys().collect()
     }
 
-    /// A run of Kindling in this folder.
+    /// Prepares a run of Kindling in this folder.
     pub(crate) fn command<S: AsRef<std::ffi::OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = S>,

@@ -1,4 +1,4 @@
-//! Notices about tests that are skipped. Test programs of other crates include this file.
+//! Notices about skipped tests. Test programs of other crates include this file.
 
 #![allow(dead_code, reason = "no test program needs all of it")]
 
@@ -7,18 +7,19 @@ use std::env;
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
-/// The reasons that this test program has reported.
+/// The reported reasons of this test program.
 static REPORTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// Reports that a test lacks something that can be installed or set. Fails instead with `KINDLING_REQUIRE_TOOLS=1`.
+/// Reports that a test lacks a tool or a variable, which the user can install or set. Fails instead with
+/// `KINDLING_REQUIRE_TOOLS=1`.
 #[track_caller]
 pub(crate) fn report_missing(reason: &str) {
     assert_ne!(env::var("KINDLING_REQUIRE_TOOLS").as_deref(), Ok("1"), "{reason}, but required");
     report_skipped(reason);
 }
 
-/// Reports that a test is skipped, once for each reason. The notice goes to stderr itself: `eprintln!` is captured, and
-/// not shown if the test passes.
+/// Reports a skipped test, once for each reason. The notice goes directly to stderr, because the test harness captures
+/// the output of `eprintln!` and hides it if the test passes.
 pub(crate) fn report_skipped(reason: &str) {
     let is_new = REPORTED.lock().unwrap_or_else(PoisonError::into_inner).insert(reason.to_owned());
     if is_new {
