@@ -1,4 +1,4 @@
-//! Agents of booted hosts: their reports and the responses.
+//! Agents of booted hosts: their reports, and the responses of the service.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::service::{
     PULL_SECRET, ServiceAnswer, TestService, on_each_database, on_each_database_with, send_request,
 };
 
-/// The agent of a host; behaves like the one in a discovery image.
+/// The agent of a host. It behaves like the agent in a discovery image.
 pub(crate) struct FakeAgent<'a> {
     pub(crate) service: &'a TestService,
     pub(crate) infra_env: String,
@@ -49,8 +49,8 @@ pub(crate) fn inventory_report(hostname: &str) -> Value {
 pub(crate) async fn create_infra_env(service: &TestService, more: &Value) -> String {
     let mut body = json!({"name": "demo", "pull_secret": PULL_SECRET});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let made = service.post("/v2/infra-envs", &body).await.json_with_status(201);
-    made["id"].as_str().unwrap().to_owned()
+    let infra_env = service.post("/v2/infra-envs", &body).await.json_with_status(201);
+    infra_env["id"].as_str().unwrap().to_owned()
 }
 
 impl<'a> FakeAgent<'a> {
@@ -59,21 +59,20 @@ impl<'a> FakeAgent<'a> {
         Self { service, infra_env: infra_env.to_owned(), id: Uuid::new_v4().to_string(), version }
     }
 
-    /// A registered host in a new infra-env.
+    /// Registers a host in a new infra-env.
     pub(crate) async fn register_in_new_infra_env(service: &'a TestService) -> Self {
         let agent = Self::new(service, &create_infra_env(service, &json!({})).await);
         agent.register().await.json_with_status(201);
         agent
     }
 
-    /// A registered host in a new infra-env with an inventory report.
+    /// Registers a host in a new infra-env, and sends its inventory report.
     pub(crate) async fn register_with_report(service: &'a TestService, hostname: &str) -> Self {
         let agent = Self::register_in_new_infra_env(service).await;
         agent.reply_to_step("inventory", &inventory_report(hostname)).await.json_with_status(204);
         agent
     }
 
-    /// The path of the host.
     pub(crate) fn path(&self) -> String {
         format!("/v2/infra-envs/{}/hosts/{}", self.infra_env, self.id)
     }
@@ -91,7 +90,7 @@ impl<'a> FakeAgent<'a> {
         send_request(request.header("discovery_agent_version", &self.version)).await
     }
 
-    /// The types of the steps that the agent receives.
+    /// Returns the types of the steps that the agent receives.
     pub(crate) async fn step_types(&self) -> Vec<String> {
         let steps = self.request_steps().await.json_with_status(200);
         let steps = steps["instructions"].as_array().unwrap();
@@ -106,29 +105,29 @@ impl<'a> FakeAgent<'a> {
         self.service.post(&format!("{}/instructions", self.path()), reply).await
     }
 
-    /// The host as users see it.
+    /// Returns the host as users see it.
     pub(crate) async fn get_host(&self) -> Value {
         self.service.get(&self.path()).await.json_with_status(200)
     }
 
-    /// The host as users see it after an assessment of its cluster.
+    /// Assesses the host's cluster, and returns the host as users see it.
     pub(crate) async fn assessed_host(&self) -> Value {
         self.service.inventory.assess_clusters().await.unwrap();
         self.get_host().await
     }
 
-    /// The status of the host as it is stored.
+    /// Returns the stored status of the host.
     pub(crate) async fn stored_status(&self) -> String {
         self.get_host().await["status"].as_str().unwrap().to_owned()
     }
 
-    /// The status of the host after an assessment of its cluster. No background task runs in most tests.
+    /// Assesses the host's cluster, and returns the status of the host. No background task runs in most tests.
     pub(crate) async fn host_status(&self) -> String {
         self.assessed_host().await["status"].as_str().unwrap().to_owned()
     }
 }
 
-/// The names and messages of all events of an infra-env.
+/// Returns the names and messages of all events of an infra-env.
 pub(crate) async fn events_of_infra_env(service: &TestService, infra_env: &str) -> Vec<(String, String)> {
     let events = service.get(&format!("/v2/events?infra_env_id={infra_env}")).await.json_with_status(200);
     let text = |event: &Value, key: &str| event[key].as_str().unwrap().to_owned();
@@ -148,11 +147,11 @@ fn booted_host_becomes_known() {
         let registered = agent.register().await.json_with_status(201);
         assert_eq!(registered["kind"], "Host");
         assert_eq!(registered["status"], "discovering-unbound");
-        let asked = registered["next_step_runner_command"]["args"][0].as_str().unwrap();
-        let asked: Value = serde_json::from_str(asked).unwrap();
-        assert_eq!(asked["infra_env_id"], infra_env.as_str());
-        assert_eq!(asked["host_id"], agent.id.as_str());
-        assert_eq!(asked["agent_version"], "quay.io/edge-infrastructure/assisted-installer-agent:latest");
+        let arguments = registered["next_step_runner_command"]["args"][0].as_str().unwrap();
+        let arguments: Value = serde_json::from_str(arguments).unwrap();
+        assert_eq!(arguments["infra_env_id"], infra_env.as_str());
+        assert_eq!(arguments["host_id"], agent.id.as_str());
+        assert_eq!(arguments["agent_version"], "quay.io/edge-infrastructure/assisted-installer-agent:latest");
         assert!(registered["next_step_runner_command"].get("command").is_none());
 
         let steps = agent.request_steps().await.json_with_status(200);
@@ -179,11 +178,11 @@ fn booted_host_becomes_known() {
         assert_eq!(host["installation_disk_id"], "/dev/disk/by-id/wwn-0x5000000000000001");
         assert_eq!(host["installation_disk_path"], "/dev/sda");
         assert_eq!(host["disks_to_be_formatted"], "/dev/disk/by-id/wwn-0x5000000000000001");
-        let found: Value = serde_json::from_str(host["inventory"].as_str().unwrap()).unwrap();
-        assert_eq!(found["interfaces"][0]["mac_address"], "52:54:00:00:00:01");
-        assert_eq!(found["memory"]["physical_bytes"], 34_359_738_368_i64);
-        let found: Value = serde_json::from_str(host["ntp_sources"].as_str().unwrap()).unwrap();
-        assert_eq!(found, sources["ntp_sources"]);
+        let report: Value = serde_json::from_str(host["inventory"].as_str().unwrap()).unwrap();
+        assert_eq!(report["interfaces"][0]["mac_address"], "52:54:00:00:00:01");
+        assert_eq!(report["memory"]["physical_bytes"], 34_359_738_368_i64);
+        let report: Value = serde_json::from_str(host["ntp_sources"].as_str().unwrap()).unwrap();
+        assert_eq!(report, sources["ntp_sources"]);
         let listed = service.get(&format!("/v2/infra-envs/{infra_env}/hosts")).await.json_with_status(200);
         assert_eq!(listed.as_array().unwrap().len(), 1);
         assert_eq!(listed[0]["id"], agent.id.as_str());
@@ -361,8 +360,8 @@ fn insufficient_host_names_its_failing_requirements() {
              name localhost is forbidden"
         );
         assert!(host.get("installation_disk_id").is_none());
-        let found: Value = serde_json::from_str(host["inventory"].as_str().unwrap()).unwrap();
-        let eligibility = &found["disks"][0]["installation_eligibility"];
+        let inventory: Value = serde_json::from_str(host["inventory"].as_str().unwrap()).unwrap();
+        let eligibility = &inventory["disks"][0]["installation_eligibility"];
         assert_eq!(eligibility.get("eligible"), None);
         assert_eq!(
             eligibility["not_eligible_reasons"],
@@ -376,16 +375,17 @@ fn insufficient_host_names_its_failing_requirements() {
             .filter(|it| it["status"] == "failure")
             .collect();
         assert_eq!(failed.len(), 4, "{validations}");
-        // Users can fix a failing hostname validation only by choosing a name.
-        let named = service.patch(&agent.path(), &json!({"host_name": "node-1"})).await.json_with_status(201);
-        assert!(!named["status_info"].as_str().unwrap().contains("hostname"), "{named}");
+        // A new name is the only way for users to fix a failing hostname validation.
+        let renamed_host =
+            service.patch(&agent.path(), &json!({"host_name": "node-1"})).await.json_with_status(201);
+        assert!(!renamed_host["status_info"].as_str().unwrap().contains("hostname"), "{renamed_host}");
         agent.reply_to_step("inventory", &inventory_report("localhost")).await.json_with_status(204);
         assert_eq!(agent.host_status().await, "known-unbound");
     });
 }
 
 #[test]
-fn inventory_keys_match_without_case() {
+fn inventory_keys_are_case_insensitive() {
     on_each_database(async |service| {
         let agent = FakeAgent::register_in_new_infra_env(service).await;
         let mut report = inventory_report("node-1");
@@ -418,22 +418,22 @@ fn virtual_interfaces_and_unknown_keys_are_dropped() {
         ]);
         agent.reply_to_step("inventory", &inventory).await.json_with_status(204);
         let host = agent.get_host().await;
-        let kept = host["inventory"].as_str().unwrap();
-        let found: Value = serde_json::from_str(kept).unwrap();
-        let names: Vec<_> = found["interfaces"]
+        let inventory = host["inventory"].as_str().unwrap();
+        let report: Value = serde_json::from_str(inventory).unwrap();
+        let names: Vec<_> = report["interfaces"]
             .as_array()
             .unwrap()
             .iter()
             .map(|card| card["name"].as_str().unwrap())
             .collect();
         assert_eq!(names, ["eth0", "bond0", "old"]);
-        assert!(!kept.contains("colour") && !kept.contains("weight"), "{kept}");
-        assert_eq!(found["gpus"], Value::Null, "the list is never absent");
+        assert!(!inventory.contains("colour") && !inventory.contains("weight"), "{inventory}");
+        assert_eq!(report["gpus"], Value::Null, "the list is never absent");
     });
 }
 
 #[test]
-fn hostile_reports_are_refused_or_kept() {
+fn hostile_reports_are_refused_or_stored() {
     on_each_database(async |service| {
         let agent = FakeAgent::register_in_new_infra_env(service).await;
         let say = async |output: String| {
@@ -467,7 +467,7 @@ fn hostile_reports_are_refused_or_kept() {
             assert_eq!(answer.status, 400, "{start}: {}", answer.text);
         }
         assert_eq!(agent.host_status().await, "discovering-unbound");
-        let kept = [
+        let accepted = [
             "{}".to_owned(),
             // Unknown keys are skipped at any depth.
             deep,
@@ -476,7 +476,7 @@ fn hostile_reports_are_refused_or_kept() {
             format!(r#"{{"hostname": "{}"}}"#, "x".repeat(1000 << 10)),
             format!(r#"{{"disks": [{}]}}"#, vec!["{}"; 8_000].join(",")),
         ];
-        for output in kept {
+        for output in accepted {
             let start: String = output.chars().take(40).collect();
             let answer = say(output).await;
             assert_eq!(answer.status, 204, "{start}: {}", answer.text);
@@ -501,7 +501,7 @@ fn hostile_reports_are_refused_or_kept() {
     });
 }
 
-/// Sends the output of an inventory step that the service refuses.
+/// Sends the output of an inventory step, which the service refuses. Returns the reason.
 async fn send_refused_inventory(agent: &FakeAgent<'_>, output: &str) -> String {
     let reply = json!({"step_type": "inventory", "step_id": "x", "exit_code": 0, "output": output});
     let answer = agent.send_reply(&reply).await;
@@ -520,12 +520,12 @@ fn refused_report_is_an_event_and_the_reason_of_the_status() {
         };
         let invalid = send_refused_inventory(&agent, "[]").await;
         assert_eq!(info().await, format!("{WAITING}; its last report was refused: {invalid}"));
-        let written = agent.get_host().await["updated_at"].clone();
+        let updated_at = agent.get_host().await["updated_at"].clone();
         // Within ten minutes, other reasons are neither stored nor reported.
         for output in ["[1]", "[]", "{"] {
             send_refused_inventory(&agent, output).await;
         }
-        assert_eq!(agent.get_host().await["updated_at"], written);
+        assert_eq!(agent.get_host().await["updated_at"], updated_at);
         // A boot discards the reason.
         agent.register().await.json_with_status(201);
         assert_eq!(info().await, WAITING);
@@ -538,13 +538,14 @@ fn refused_report_is_an_event_and_the_reason_of_the_status() {
         agent.send_reply(&json!({"step_type": "ntp-synchronizer", "output": "1"})).await.refusal_reason(400);
         let refused = [invalid.clone(), too_large]
             .map(|reason| format!("Host {}: Refused its inventory report: {reason}", agent.id));
-        let told = events().await;
-        assert_eq!((&told[..2], told.len()), (&refused[..], 3));
-        assert!(told[2].contains("Refused its ntp-synchronizer report: "), "{}", told[2]);
+        let messages = events().await;
+        assert_eq!((&messages[..2], messages.len()), (&refused[..], 3));
+        assert!(messages[2].contains("Refused its ntp-synchronizer report: "), "{}", messages[2]);
 
         agent.reply_to_step("inventory", &inventory_report("node-1")).await.json_with_status(204);
         assert_eq!(info().await, "Host is ready to be bound to a cluster");
-        // Good and bad reports in turn do not add events within an hour, and a good host keeps its text.
+        // Alternating good and bad reports do not add events within an hour, and the text of a good host does not
+        // change.
         send_refused_inventory(&agent, "[]").await;
         assert_eq!(info().await, "Host is ready to be bound to a cluster");
         agent.reply_to_step("inventory", &json!({"hostname": "node-1"})).await.json_with_status(204);
@@ -556,7 +557,7 @@ fn refused_report_is_an_event_and_the_reason_of_the_status() {
 }
 
 #[test]
-fn connection_that_breaks_within_a_report_is_not_a_refusal() {
+fn broken_connection_within_a_report_is_not_a_refusal() {
     on_each_database(async |service| {
         let agent = FakeAgent::register_in_new_infra_env(service).await;
         let before = agent.get_host().await["status_info"].clone();
@@ -568,7 +569,7 @@ fn connection_that_breaks_within_a_report_is_not_a_refusal() {
         let mut socket = TcpStream::connect(&address).await.unwrap();
         socket.write_all(request.as_bytes()).await.unwrap();
         socket.shutdown().await.unwrap();
-        // The server closes the connection when it has handled the request.
+        // The server closes the connection after it has handled the request.
         let mut response = String::new();
         socket.read_to_string(&mut response).await.unwrap();
         assert!(response.contains("request body is incomplete"), "{response}");
@@ -595,7 +596,7 @@ fn refused_body_is_the_reason_of_the_status_until_the_inventory_arrives() {
         agent.reply_to_step("inventory", &json!({})).await.json_with_status(204);
         let info = agent.get_host().await["status_info"].clone();
         assert!(!info.as_str().unwrap().contains("refused"), "{info}");
-        // A body that is refused before it is read.
+        // The service refuses this body before it reads it.
         let path = format!("{}/instructions", agent.path());
         let request = service.request(Method::POST, &path).header("content-type", "text/plain").body("{}");
         send_request(request).await.refusal_reason(400);
@@ -624,8 +625,8 @@ fn step_results_are_stored_under_their_keys() {
         ] {
             agent.reply_to_step(kind, output).await.json_with_status(204);
             let host = agent.get_host().await;
-            let kept: Value = serde_json::from_str(host[key].as_str().unwrap()).unwrap();
-            assert_eq!(kept, *output, "{kind}");
+            let stored: Value = serde_json::from_str(host[key].as_str().unwrap()).unwrap();
+            assert_eq!(stored, *output, "{kind}");
         }
         agent
             .reply_to_step(
@@ -724,7 +725,7 @@ fn silent_host_is_disconnected_until_its_next_check_in() {
     );
 }
 
-/// Waits for a change that only time causes.
+/// Waits for a change that happens after some time.
 async fn wait_until(mut holds: impl AsyncFnMut() -> bool) {
     for _ in 0..500 {
         if holds().await {

@@ -1,5 +1,5 @@
-//! Results of validations: when they are computed, stored and shown. Most hosts in these tests have no cluster, so that
-//! their own reports assess them.
+//! Results of validations: when they are computed, stored and shown. In most of these tests, hosts have no cluster, so
+//! each report causes an assessment of its host.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,7 +29,7 @@ const STATUSES: [&str; 3] = ["insufficient", "pending-for-input", "ready"];
 
 const NONE: [Uuid; 0] = [];
 
-/// The clusters that have changed since their last assessment.
+/// Returns the clusters that have changed since their last assessment.
 async fn stale(service: &TestService) -> Vec<Uuid> {
     service
         .inventory
@@ -43,7 +43,7 @@ async fn assess(service: &TestService) -> u64 {
     service.inventory.assess_clusters().await.unwrap()
 }
 
-/// The text of validations, as Go writes it.
+/// Formats validations like Go.
 fn validations_text(categories: [(&str, &[[&str; 3]]); 2]) -> String {
     let list = |validations: &[[&str; 3]]| {
         let one = |[id, status, message]: &[&str; 3]| {
@@ -55,7 +55,8 @@ fn validations_text(categories: [(&str, &[[&str; 3]]); 2]) -> String {
     format!("{{{}}}", categories.map(category).join(","))
 }
 
-/// The text of the validations of a host without a cluster. `connected` is the status and message of that validation.
+/// The text of the validations of a host without a cluster. `connected` is the status and message of the validation
+/// `connected`.
 fn expected_text(hardware: &[[&str; 3]], connected: [&str; 2]) -> String {
     let network = [
         ["connected", connected[0], connected[1]],
@@ -97,7 +98,7 @@ async fn shown_validations(agent: &FakeAgent<'_>) -> String {
     agent.get_host().await["validations_info"].as_str().unwrap().to_owned()
 }
 
-/// The messages of events about validations, oldest first.
+/// Returns the messages of events about validations, oldest first.
 async fn validation_events(service: &TestService, infra_env: &str) -> Vec<String> {
     let events = events_of_infra_env(service, infra_env).await;
     let is_of_validation = |name: &str| name.starts_with("host_validation_");
@@ -150,7 +151,7 @@ fn results_outlive_a_registration_and_end_with_the_host() {
         let agent = &FakeAgent::register_with_report(service, "node-0").await;
         let events = validation_events(service, &agent.infra_env).await.len();
         agent.register().await.json_with_status(201);
-        // The results before are known, so the loss of the inventory is an event.
+        // The host had results for its inventory, so the loss of the inventory is an event.
         assert_eq!(shown_validations(agent).await, expected_text(&NEW, CONNECTED));
         let messages = validation_events(service, &agent.infra_env).await;
         let lost =
@@ -159,7 +160,7 @@ fn results_outlive_a_registration_and_end_with_the_host() {
 
         service.delete(&agent.path()).await.json_with_status(204);
         agent.register().await.json_with_status(201);
-        // The new host has no results before, and so no changes.
+        // The new host has no earlier results, and so no changes.
         assert_eq!(validation_events(service, &agent.infra_env).await.len(), events + 2);
         assert!(stored_report(agent, ReportKind::Results).await.is_some());
         let row = stored_host(agent).await;
@@ -168,7 +169,7 @@ fn results_outlive_a_registration_and_end_with_the_host() {
     });
 }
 
-/// The generations of all hosts of an infra-env.
+/// Returns the generations of all hosts of an infra-env.
 async fn generations(service: &TestService, infra_env: &str) -> BTreeMap<Key, i64> {
     let filter = Filter::all(Kind::Host).within(infra_env.parse().unwrap());
     let rows = service.inventory.records().store().list(filter).await.unwrap();
@@ -219,20 +220,20 @@ fn hosts_without_results_get_them_in_one_commit() {
             commit_step(service, Step::RemoveReport(host_key(agent), ReportKind::Results)).await;
         }
         assert_eq!(fleet.agents[0].get_host().await["validations_info"], "{}");
-        // Results alone do not make an assessment outdated.
+        // New results alone do not make an assessment outdated.
         assert_eq!(assess(service).await, 0);
         fleet.agents[0].reply_to_step("inventory", &report_of(0)).await.json_with_status(204);
         let before = commits(service);
         assert_eq!(assess(service).await, u64::try_from(HOSTS).unwrap());
         assert_eq!(commits(service) - before, 1);
-        let shown = shown_validations(&fleet.agents[1]).await;
-        assert!(shown.contains("Inventory has not been received for the host"), "{shown}");
+        let validations = shown_validations(&fleet.agents[1]).await;
+        assert!(validations.contains("Inventory has not been received for the host"), "{validations}");
         assert_eq!(validation_events(service, &fleet.agents[1].infra_env).await, [""; 0]);
     });
 }
 
 #[test]
-fn change_without_a_notification_is_found_by_the_next_full_run() {
+fn next_full_run_detects_a_change_without_a_notification() {
     on_each_url(async |url| {
         let service = start(url, |_| {}).await;
         let fleet = Fleet::with_reports(&service, 2, &json!({})).await;
@@ -280,7 +281,7 @@ fn change_without_a_notification_is_found_by_the_next_full_run() {
 fn background_tasks_assess_a_cluster_after_a_change() {
     on_each_database(async |service| {
         let tasks = tokio::spawn(background::run(service.inventory.clone(), std::future::pending()));
-        // The next full run is a minute later.
+        // The next full run is more than a minute away.
         let has_run = || {
             let task = service.inventory.tasks().find("assess_clusters");
             task.is_some_and(|task| task.durations().count() > 0)
@@ -355,7 +356,7 @@ fn damaged_host_does_not_stop_the_assessment_of_other_clusters() {
         let mut service = start(url, |_| {}).await;
         for has_damaged_document in [true, false] {
             let damaged = Fleet::with_reports(&service, 2, &json!({})).await;
-            // The damaged host is a part of the assessment before.
+            // The cluster of the damaged host has been assessed before.
             assess(&service).await;
             let key = host_key(&damaged.agents[0]);
             let row = stored_host(&damaged.agents[0]).await;
@@ -408,9 +409,9 @@ fn check_in_assesses_a_host_again_after_a_change_of_settings() {
         let service = start(url, |settings| settings.validations.disabled_host = disabled).await;
         let agent = host.agent(&service);
         let is_disabled = async || {
-            let shown = agent.get_host().await;
+            let host = agent.get_host().await;
             let validations: Value =
-                serde_json::from_str(shown["validations_info"].as_str().unwrap()).unwrap();
+                serde_json::from_str(host["validations_info"].as_str().unwrap()).unwrap();
             let hardware = validations["hardware"].as_array().unwrap();
             hardware.iter().any(|it| it["id"] == "has-min-memory" && it["status"] == "disabled")
         };

@@ -1,4 +1,4 @@
-//! The policy `local`: what each kind of token grants, with tokens that the service itself issues.
+//! The policy `local`: the access that each kind of token grants, with tokens from the service.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use uuid::Uuid;
 
 use crate::service::{PULL_SECRET, ServiceAnswer, TestService, on_each_database_with_policy, send_request};
 
-/// A policy, and a user token for it.
+/// Creates a policy, and a user token for it.
 fn local_policy_and_token() -> (Policy, String) {
     let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
     let user = keys.user_token(Utc::now(), None).unwrap().reveal().to_owned();
     (Policy::local(keys), user)
 }
 
-/// Requests of one user.
+/// The requests of one user.
 struct UserRequests<'a> {
     service: &'a TestService,
     token: &'a str,
@@ -40,7 +40,7 @@ fn id_of(record: &Value) -> &str {
     record["id"].as_str().unwrap()
 }
 
-/// The token in the URL of an image.
+/// Returns the token in the URL of an image.
 fn url_token(infra_env: &Value) -> String {
     let url = infra_env["download_url"].as_str().unwrap();
     url.split("/byapikey/").nth(1).unwrap_or_else(|| panic!("{url}")).split('/').next().unwrap().to_owned()
@@ -50,7 +50,7 @@ async fn send_as_agent(service: &TestService, path: &str, token: &str) -> Servic
     send_request(service.request(Method::GET, path).header("X-Secret-Key", token)).await
 }
 
-/// The same records, under another policy.
+/// Opens the same records with another policy.
 fn inventory_with_policy(policy: Policy, service: &TestService) -> Inventory {
     let inventory = &service.inventory;
     Inventory::new(
@@ -67,17 +67,17 @@ fn urls_change_with_the_auth_key() {
     let (policy, token) = local_policy_and_token();
     on_each_database_with_policy(policy.clone(), async |service| {
         let person = UserRequests { service, token: &token };
-        let made = person.create("/v2/infra-envs", json!({})).await;
-        let path = format!("/v2/infra-envs/{}", id_of(&made));
+        let infra_env = person.create("/v2/infra-envs", json!({})).await;
+        let path = format!("/v2/infra-envs/{}", id_of(&infra_env));
         let get = async || send_request(person.request(Method::GET, &path)).await.json_with_status(200);
         assert_eq!(service.inventory.renew_url_tokens().await.unwrap(), 0);
-        assert_eq!(get().await["download_url"], made["download_url"]);
+        assert_eq!(get().await["download_url"], infra_env["download_url"]);
         let (other, _) = local_policy_and_token();
         assert_eq!(inventory_with_policy(other.clone(), service).renew_url_tokens().await.unwrap(), 1);
         assert_eq!(inventory_with_policy(other, service).renew_url_tokens().await.unwrap(), 0);
         let renewed = get().await;
-        assert_ne!(url_token(&renewed), url_token(&made));
-        assert_ne!(renewed["updated_at"], made["updated_at"]);
+        assert_ne!(url_token(&renewed), url_token(&infra_env));
+        assert_ne!(renewed["updated_at"], infra_env["updated_at"]);
         assert_eq!(inventory_with_policy(Policy::Open, service).renew_url_tokens().await.unwrap(), 1);
         assert_eq!(inventory_with_policy(Policy::Open, service).renew_url_tokens().await.unwrap(), 0);
         assert!(!get().await["download_url"].as_str().unwrap().contains("byapikey"));
@@ -86,13 +86,13 @@ fn urls_change_with_the_auth_key() {
     });
 }
 
-/// No operation can be called without a token.
+/// Every operation requires a token.
 #[test]
 fn every_operation_requires_a_token() {
     let document = serde_json::to_value(kindling::http::openapi()).unwrap();
     let (policy, _) = local_policy_and_token();
     on_each_database_with_policy(policy, async |service| {
-        let mut asked = 0;
+        let mut request_count = 0;
         let paths = document["paths"].as_object().unwrap().iter();
         for (path, operations) in paths.filter(|(path, _)| path.starts_with("/v2/")) {
             let path = path.split('{').enumerate().map(|(index, part)| match part.split_once('}') {
@@ -113,10 +113,10 @@ fn every_operation_requires_a_token() {
                 let path = format!("{path}?api_key=a&image_token=b");
                 let request = service.request(method.clone(), &path).bearer_auth("c");
                 send_request(request.header("X-Secret-Key", "d")).await.refusal_reason(401);
-                asked += 1;
+                request_count += 1;
             }
         }
-        assert!(asked > 15, "{asked}");
+        assert!(request_count > 15, "{request_count}");
     });
 }
 
@@ -142,7 +142,7 @@ fn url_token_grants_only_its_infra_env() {
         }
         let initrd = service.get(&format!("{path}/downloads/minimal-initrd?api_key={token}")).await;
         assert_eq!(initrd.status, 204, "{}", initrd.text);
-        // Only users may list and change.
+        // Only users may list and change infra-envs.
         send_as_agent(service, "/v2/infra-envs", &token).await.refusal_reason(401);
         send_as_agent(service, &format!("/v2/infra-envs?cluster_id={}", id_of(&own)), &token)
             .await
@@ -193,7 +193,7 @@ fn infra_env_token_lists_only_its_hosts() {
     on_each_database_with_policy(policy, async |service| {
         let person = UserRequests { service, token: &user };
         let cluster = json!({"openshift_version": "4.18", "base_dns_domain": "example.com"});
-        let mut made = Vec::new();
+        let mut infra_envs = Vec::new();
         for _ in 0..2 {
             let cluster = person.create("/v2/clusters", cluster.clone()).await;
             let infra_env = person.create("/v2/infra-envs", json!({"cluster_id": id_of(&cluster)})).await;
@@ -202,9 +202,11 @@ fn infra_env_token_lists_only_its_hosts() {
             let token = url_token(&infra_env);
             let agent = service.request(Method::POST, &path).header("X-Secret-Key", &token);
             send_request(agent.json(&json!({"host_id": host}))).await.json_with_status(201);
-            made.push((path, format!("/v2/clusters/{}/hosts", id_of(&cluster)), host, token));
+            infra_envs.push((path, format!("/v2/clusters/{}/hosts", id_of(&cluster)), host, token));
         }
-        let [(own, own_cluster, host, token), (other, other_cluster, ..)] = &made[..] else { panic!("two") };
+        let [(own, own_cluster, host, token), (other, other_cluster, ..)] = &infra_envs[..] else {
+            panic!("two")
+        };
         for range in ["", "?offset=0", "?limit=100", "?offset=0&limit=1"] {
             for path in [own, own_cluster] {
                 let list =
@@ -245,7 +247,7 @@ fn infra_env_token_reads_its_cluster() {
             "Object Not Found"
         );
         send_as_agent(service, "/v2/clusters", &token).await.refusal_reason(401);
-        // In a URL, the same token does not.
+        // The same token in a URL grants no access.
         service.get(&format!("{}?api_key={token}", path(&own))).await.refusal_reason(401);
     });
 }
@@ -311,8 +313,8 @@ fn rejects_event_for_a_host_of_another_infra_env() {
             }
         }
         let path = format!("/v2/events?host_ids={foreign}");
-        let told = send_request(person.request(Method::GET, &path)).await.json_with_status(200);
-        assert!(told.as_array().unwrap().iter().all(|event| event["message"] != "told"), "{told}");
+        let events = send_request(person.request(Method::GET, &path)).await.json_with_status(200);
+        assert!(events.as_array().unwrap().iter().all(|event| event["message"] != "told"), "{events}");
     });
 }
 

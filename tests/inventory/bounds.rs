@@ -10,7 +10,7 @@ use crate::service::{PULL_SECRET, ServiceAnswer, TestService, on_each_database, 
 
 const MIB: usize = 1 << 20;
 
-/// A host whose inventory report has this many bytes.
+/// An inventory report that is `len` bytes long.
 fn inventory_report_of_len(len: usize) -> Value {
     let mut machine = inventory_report("large");
     machine["cpu"]["model_name"] = "".into();
@@ -22,7 +22,7 @@ fn with_host_limits(limits: HostLimits) -> impl Fn(&mut Settings) {
     move |settings| settings.host_limits = limits
 }
 
-/// A registered host of an infra-env.
+/// Registers a host in an infra-env.
 async fn registered_host<'a>(service: &'a TestService, infra_env: &str) -> FakeAgent<'a> {
     let agent = FakeAgent::new(service, infra_env);
     agent.register().await.json_with_status(201);
@@ -45,8 +45,11 @@ fn rejects_reports_above_the_limit() {
         let refused = agent.reply_to_step("free-network-addresses", &addresses).await;
         let reason = "free-network-addresses report too large, discarded (limit 1048576 bytes)";
         assert_eq!(refused.refusal_reason(413), reason);
-        let kept = agent.get_host().await["inventory"].as_str().unwrap().len();
-        assert!((MIB..MIB + 1000).contains(&kept), "the last accepted report is kept, of {kept} bytes");
+        let stored_len = agent.get_host().await["inventory"].as_str().unwrap().len();
+        assert!(
+            (MIB..MIB + 1000).contains(&stored_len),
+            "the last accepted report is kept, of {stored_len} bytes"
+        );
     });
 }
 
@@ -55,24 +58,25 @@ fn rejects_reports_above_the_limit_of_a_host() {
     on_each_database(async |service| {
         let agent = FakeAgent::register_in_new_infra_env(service).await;
         agent.reply_to_step("inventory", &inventory_report_of_len(MIB)).await.json_with_status(204);
-        // These are stored by name, next to earlier ones.
-        let mut kept = 0;
+        // These results are stored by image name, next to earlier results.
+        let mut stored_count = 0;
         let refused = loop {
-            let image = json!({"name": format!("{kept}{}", "x".repeat(MIB / 4)), "result": "success"});
+            let image =
+                json!({"name": format!("{stored_count}{}", "x".repeat(MIB / 4)), "result": "success"});
             let answer =
                 agent.reply_to_step("container-image-availability", &json!({"images": [image]})).await;
             if answer.status != 204 {
                 break answer;
             }
-            kept += 1;
-            assert!(kept < 10);
+            stored_count += 1;
+            assert!(stored_count < 10);
         };
         let reason =
             format!("reports of host {} too large together, discarded (limit 2097152 bytes)", agent.id);
         assert_eq!(refused.refusal_reason(413), reason);
-        // The name is stored twice.
-        assert_eq!(kept, 1);
-        // A report that needs no more space is still accepted.
+        // The service stores the name twice.
+        assert_eq!(stored_count, 1);
+        // The service still accepts a report that needs no more space.
         agent.reply_to_step("inventory", &inventory_report("small")).await.json_with_status(204);
         agent.request_steps().await.json_with_status(200);
     });
@@ -93,14 +97,14 @@ fn networks_of_a_host_are_limited() {
         greedy.reply_to_step("inventory", &machine).await.json_with_status(204);
         other.reply_to_step("inventory", &inventory_report("other")).await.json_with_status(204);
         let path = format!("/v2/clusters/{}", cluster.as_str().unwrap());
-        let shown = service.get(&path).await.json_with_status(200);
-        let (last, first) = shown["host_networks"].as_array().unwrap().split_last().unwrap();
+        let cluster = service.get(&path).await.json_with_status(200);
+        let (last, first) = cluster["host_networks"].as_array().unwrap().split_last().unwrap();
         assert_eq!(*last, json!({"cidr": "192.168.1.0/24", "host_ids": [other.id]}));
         assert_eq!(first.len(), 256);
         for network in first {
             assert_eq!(network["host_ids"], json!([greedy.id]), "{network}");
         }
-        assert_eq!(shown["hosts"].as_array().unwrap().len(), 2);
+        assert_eq!(cluster["hosts"].as_array().unwrap().len(), 2);
     });
 }
 
@@ -134,7 +138,7 @@ fn hosts_of_an_infra_env_are_limited() {
         for _ in 0..2 {
             registered_host(service, &env).await;
         }
-        let told = events_of_infra_env(service, &env).await.len();
+        let event_count = events_of_infra_env(service, &env).await.len();
         let late = FakeAgent::new(service, &env);
         let reason = format!(
             "infra-env {env} is full (limits: 3 hosts, 1310720000 bytes of reports); delete hosts that are no longer needed"
@@ -142,8 +146,8 @@ fn hosts_of_an_infra_env_are_limited() {
         assert_eq!(late.register().await.refusal_reason(413), reason);
         let hosts = format!("/v2/infra-envs/{env}/hosts");
         assert_eq!(host_count(&service.get(&hosts).await), 3);
-        // Its agent tries again every minute.
-        assert_eq!(events_of_infra_env(service, &env).await.len(), told);
+        // The agent of the refused host tries again every minute.
+        assert_eq!(events_of_infra_env(service, &env).await.len(), event_count);
         first.register().await.json_with_status(201);
         registered_host(service, &other).await;
         assert_eq!(service.delete(&first.path()).await.status, 204);
@@ -178,8 +182,8 @@ fn reports_grow_while_an_infra_env_has_too_many_hosts() {
         let refused = host.reply_to_step("inventory", &inventory_report_of_len(300 << 10)).await;
         assert!(refused.refusal_reason(413).contains("(limit 262144 bytes)"), "{}", refused.text);
         // The reason is stored although the infra-env has no space for reports.
-        let told = events_of_infra_env(service, &env).await;
-        assert!(told.iter().any(|(name, _)| name == "host_report_refused"), "{told:?}");
+        let events = events_of_infra_env(service, &env).await;
+        assert!(events.iter().any(|(name, _)| name == "host_report_refused"), "{events:?}");
         assert_eq!(FakeAgent::new(service, &env).register().await.status, 413);
     });
 }
@@ -192,7 +196,7 @@ fn concurrent_registrations_do_not_exceed_the_limit() {
         let agents: Vec<_> = (0..40).map(|_| FakeAgent::new(service, &env)).collect();
         let answers = futures_util::future::join_all(agents.iter().map(FakeAgent::register)).await;
         let registered = answers.iter().filter(|answer| answer.status == 201).count();
-        // On PostgreSQL, concurrent transactions do not see each other.
+        // On PostgreSQL, a transaction does not see the changes of concurrent transactions.
         let most = if service.inventory.records().store().is_alone() { 5 } else { 5 + 10 };
         assert!((5..=most).contains(&registered), "{registered}");
         assert!(answers.iter().all(|answer| [201, 413].contains(&answer.status)));
@@ -211,10 +215,10 @@ fn bytes_of_an_infra_env_are_limited() {
             "reports of all hosts of infra-env {env} too large together, discarded (limit 262144 bytes); delete hosts that are no longer needed"
         );
         assert_eq!(refused.refusal_reason(413), reason);
-        // These add no data: agents still poll, and a report may be replaced.
+        // These requests add no data: agents still poll, and a report may be replaced.
         other.request_steps().await.json_with_status(200);
         one.reply_to_step("inventory", &inventory_report_of_len(150 << 10)).await.json_with_status(204);
-        // A host that registers again or is deleted frees space.
+        // A deletion or a new registration of a host frees space.
         one.register().await.json_with_status(201);
         other.reply_to_step("inventory", &inventory_report_of_len(150 << 10)).await.json_with_status(204);
         assert_eq!(service.delete(&other.path()).await.status, 204);

@@ -1,4 +1,4 @@
-//! Object stores that are hostile, slow or away.
+//! Object stores that are hostile, slow or unreachable.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,9 +14,9 @@ use kindling::inventory::files::{BucketLimits, FileError, FilePath, FileStore};
 
 use crate::store::{block_on, process_task, test_process};
 
-/// What must not be in any error: a token in a response.
+/// A token in responses, which must not be in any error.
 const SECRET: &str = "s3cret-session-token";
-/// Short, because a store that is away must not delay the tests.
+/// Short limits, because an unreachable store must not delay the tests.
 const LIMITS: BucketLimits =
     BucketLimits { stall: Duration::from_millis(300), retry: Duration::from_millis(100) };
 
@@ -28,7 +28,7 @@ fn start_server(mut serve: impl FnMut(TcpStream) + Send + 'static) -> String {
     url
 }
 
-/// Starts a store that responds to the head of each request. Returns its URL.
+/// Starts a store that responds after the head of each request. Returns its URL.
 fn start_store(respond: impl Fn(&str) -> Vec<u8> + Clone + Send + 'static) -> String {
     start_server(move |connection| {
         let respond = respond.clone();
@@ -38,7 +38,7 @@ fn start_store(respond: impl Fn(&str) -> Vec<u8> + Clone + Send + 'static) -> St
 
 /// Starts a store that does not respond. Returns its URL.
 fn start_silent_store() -> String {
-    // Connections stay open until the process ends.
+    // Keeps connections open until the process ends.
     let mut open = Vec::new();
     start_server(move |connection| open.push(connection))
 }
@@ -64,7 +64,7 @@ fn send_response(mut connection: TcpStream, respond: impl Fn(&str) -> Vec<u8>) {
         let Ok(len @ 1..) = connection.read(&mut buffer) else { return };
         request.extend_from_slice(&buffer[..len]);
     }
-    // The client may leave before the end of a long response.
+    // The client may disconnect before the end of a long response.
     let _ = connection.write_all(&respond(&head));
 }
 
@@ -79,7 +79,7 @@ fn error_body(code: &str, len: usize) -> String {
     format!("<Error><Code>{code}</Code><Message>{SECRET} {filler}</Message><Token>{SECRET}</Token></Error>")
 }
 
-/// Uses a bucket in a separate process, because the settings are variables.
+/// Uses a bucket in a separate process, because the settings are environment variables.
 fn use_bucket(task: &str, endpoint: &str) -> Output {
     test_process("buckets::process_that_uses_a_bucket", task)
         .env("S3_ENDPOINT_URL", endpoint)
@@ -94,7 +94,7 @@ fn use_bucket(task: &str, endpoint: &str) -> Output {
         .unwrap()
 }
 
-/// Returns the failures of operations at a store that sends the same response to each request.
+/// Returns the errors of operations on a store that sends the same response to each request.
 #[track_caller]
 fn failures(response: Vec<u8>) -> Vec<String> {
     failures_at(&start_store(move |_| response.clone()))
@@ -152,7 +152,7 @@ fn process_that_uses_a_bucket() {
 }
 
 #[test]
-fn errors_do_not_contain_what_the_store_sent() {
+fn errors_do_not_contain_responses_of_the_store() {
     for len in [0, 3 << 20] {
         let lines = failures(response(403, &error_body("AccessDenied", len)));
         assert_eq!(lines.len(), 7, "{lines:?}");
@@ -163,7 +163,7 @@ fn errors_do_not_contain_what_the_store_sent() {
     let lines = failures(response(500, &error_body("InternalError", 3 << 20)));
     assert_eq!(lines.len(), 7, "{lines:?}");
     assert!(lines.iter().all(|line| line.contains("outage=true")), "{lines:?}");
-    // Successful responses that make no sense.
+    // Successful responses with invalid bodies.
     for body in [error_body("InternalError", 10), SECRET.to_owned(), format!("<{SECRET}>")] {
         let lines = failures(response(200, &body));
         let operations: Vec<_> = lines.iter().map(|line| line.split(' ').nth(1).unwrap()).collect();
@@ -179,13 +179,13 @@ fn missing_bucket_is_reported_by_name() {
         assert!(line.contains("outage=false"), "{line}");
         assert!(line.contains("bucket kindling-files does not exist; create it"), "{line}");
     }
-    // Reading a missing file does not fail.
+    // Reading a missing file is not an error.
     let lines = failures(response(404, &error_body("NoSuchKey", 0)));
     assert!(lines.iter().all(|line| !line.starts_with("failed get ")), "{lines:?}");
 }
 
 #[test]
-fn store_that_is_away_or_silent_is_an_outage() {
+fn unreachable_or_silent_store_is_an_outage() {
     let lines = failures_at(&start_silent_store());
     assert_eq!(lines.len(), 7, "{lines:?}");
     assert!(lines.iter().all(|line| line.contains("outage=true")), "{lines:?}");
@@ -196,7 +196,7 @@ fn store_that_is_away_or_silent_is_an_outage() {
     assert_eq!(text.matches("outage=true").count(), 7, "{text}");
 }
 
-/// A list of one old upload, which ends with `end`.
+/// A list with one old upload, which ends with `end`.
 fn upload_list(key: &str, end: &str) -> String {
     format!(
         "<ListMultipartUploadsResult><Upload><Key>{key}</Key><UploadId>id-1</UploadId>\
@@ -213,11 +213,11 @@ fn incomplete_uploads_of_all_lists_are_removed() {
     );
     let last = upload_list("prefix/clusters/a/logs", "<IsTruncated>false</IsTruncated>");
     let targets = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&targets);
+    let recorded_targets = Arc::clone(&targets);
     let url = start_store(move |head| {
         let target = head.lines().next().unwrap().to_owned();
         let list = if target.contains("key-marker=") { &last } else { &first };
-        seen.lock().unwrap().push(target);
+        recorded_targets.lock().unwrap().push(target);
         response(200, list)
     });
     let output = use_bucket("clean", &url);

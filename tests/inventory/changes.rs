@@ -13,17 +13,15 @@ use crate::service::{
     PULL_SECRET, TestService, on_each_database, on_each_database_with_policy, send_request,
 };
 
-/// The longest time until a change is in the stream.
+/// Maximum time until a change is in the stream.
 const PATIENCE: Duration = Duration::from_secs(30);
 const STREAM: &str = "/v2/events/stream";
 
-/// A client that reads a stream.
 struct StreamClient {
     response: Response,
     text: String,
 }
 
-/// A message of a stream: its id, event and data.
 #[derive(Debug)]
 struct Message {
     id: String,
@@ -39,20 +37,20 @@ impl StreamClient {
         Self { response, text: String::new() }
     }
 
-    /// The next message, or `None` at the end of the stream.
+    /// Returns the next message; `None` at the end of the stream.
     async fn next(&mut self) -> Option<Message> {
         loop {
             if let Some((message, rest)) = self.text.split_once("\n\n") {
                 let fields: BTreeMap<_, _> =
                     message.lines().filter_map(|line| line.split_once(": ")).collect();
-                let found = fields.get("event").map(|event| Message {
+                let message = fields.get("event").map(|event| Message {
                     id: fields["id"].to_owned(),
                     event: (*event).to_owned(),
                     data: serde_json::from_str(fields["data"]).unwrap(),
                 });
                 self.text = rest.to_owned();
-                if found.is_some() {
-                    return found;
+                if message.is_some() {
+                    return message;
                 }
                 continue;
             }
@@ -61,7 +59,7 @@ impl StreamClient {
         }
     }
 
-    /// The next message that is about a record.
+    /// Returns the next message about a record.
     async fn next_about(&mut self, id: &Value) -> Message {
         loop {
             let message = self.next().await.expect("the stream continues");
@@ -134,8 +132,8 @@ fn stream_continues_after_the_last_event() {
     on_each_database(async |service| {
         let mut first = StreamClient::open(service.request(Method::GET, STREAM)).await;
         first.next().await.unwrap();
-        let made = create_infra_env(service, "first").await;
-        let last = first.next_about(&made["id"]).await.id;
+        let infra_env = create_infra_env(service, "first").await;
+        let last = first.next_about(&infra_env["id"]).await.id;
         drop(first);
         let missed = create_infra_env(service, "missed").await;
         let with_header = service.request(Method::GET, STREAM).header("Last-Event-ID", &last);
@@ -148,7 +146,7 @@ fn stream_continues_after_the_last_event() {
             let message = stream.next().await.unwrap();
             assert_eq!((&message.event[..], &message.data["id"]), ("change", &missed["id"]));
         }
-        // Positions that this process does not know.
+        // Positions of another process, or of the future.
         let (origin, number) = last.split_once('-').unwrap();
         let future = format!("{origin}-{}", number.parse::<u64>().unwrap() + 1000);
         for unknown in ["0123456789abcdef-1", &future, "1", "-", "\u{fffd}"] {
@@ -171,8 +169,9 @@ fn ticket_opens_only_the_stream_and_expires() {
         };
         let own = send_request(create("own")).await.json_with_status(201);
         let other = send_request(create("other")).await.json_with_status(201);
-        let made = send_request(as_user(Method::POST, "/v2/events/tickets")).await.json_with_status(201);
-        let ticket = made["ticket"].as_str().unwrap();
+        let ticket_response =
+            send_request(as_user(Method::POST, "/v2/events/tickets")).await.json_with_status(201);
+        let ticket = ticket_response["ticket"].as_str().unwrap();
         let of_own = format!("infra_env_id={}", own["id"].as_str().unwrap());
         let of_other = format!("infra_env_id={}", other["id"].as_str().unwrap());
 

@@ -1,4 +1,4 @@
-//! Check-ins of agents: kept in memory, stored together, and never a change of the host.
+//! Check-ins of agents: they are cached in memory, stored in batches, and never change the host.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -21,14 +21,14 @@ use crate::service::{
 };
 use crate::store::{block_on, process_task, run_sql, test_process};
 
-/// The longest time for which a check-in may be only in memory, with a reserve for a busy machine.
+/// Maximum time for which a check-in may be only in memory, with a reserve for a busy machine.
 const MAX_LOST: TimeDelta = TimeDelta::seconds(5);
 
 fn key(agent: &FakeAgent) -> Key {
     Key { kind: Kind::Host, parent: Some(agent.infra_env.parse().unwrap()), id: agent.id.parse().unwrap() }
 }
 
-/// What a write of a host changes.
+/// The values that a write of a host changes.
 #[derive(Debug, PartialEq)]
 struct Written {
     generation: i64,
@@ -45,7 +45,7 @@ async fn written(service: &TestService, agent: &FakeAgent<'_>) -> Written {
     }
 }
 
-/// The columns of a host in the database.
+/// Returns the columns of a host in the database.
 async fn stored_columns(service: &TestService, agent: &FakeAgent<'_>) -> Columns {
     service.inventory.records().store().get(key(agent)).await.unwrap().unwrap().columns
 }
@@ -78,10 +78,10 @@ fn on_each_url(change: impl Fn(&mut Settings), test: impl AsyncFn(&TestService, 
 }
 
 #[test]
-fn check_in_counts_at_once_and_changes_no_record() {
+fn check_in_takes_effect_immediately_and_changes_no_record() {
     on_each_database(async |service| {
         let agent = FakeAgent::register_with_report(service, "node-1").await;
-        // The first check-in records by how much the clock is behind.
+        // The first check-in stores the difference between the two clocks.
         agent.request_steps().await.json_with_status(200);
         let before = written(service, &agent).await;
         let first = agent.get_host().await;
@@ -98,7 +98,7 @@ fn check_in_counts_at_once_and_changes_no_record() {
             let list = service.get(&format!("/v2/infra-envs/{}/hosts", agent.infra_env)).await;
             assert_eq!(list.json_with_status(200)[0]["checked_in_at"], host["checked_in_at"]);
         }
-        // A clock of 0 is unknown.
+        // A timestamp of 0 means that the agent's clock is unknown.
         service.get(&format!("{}/instructions?timestamp=0", agent.path())).await.json_with_status(200);
         service.get(&format!("{}/instructions", agent.path())).await.json_with_status(200);
         assert_eq!(agent.get_host().await["timestamp"], 1_700_000_000);
@@ -108,7 +108,7 @@ fn check_in_counts_at_once_and_changes_no_record() {
 }
 
 #[test]
-fn check_ins_are_stored_together_after_some_seconds() {
+fn check_ins_are_stored_in_one_batch_after_a_few_seconds() {
     on_each_database(async |service| {
         let agent = FakeAgent::register_with_report(service, "node-1").await;
         let other = FakeAgent::register_in_new_infra_env(service).await;
@@ -122,7 +122,7 @@ fn check_ins_are_stored_together_after_some_seconds() {
         for agent in [&agent, &other, &agent] {
             agent.request_steps().await.json_with_status(200);
         }
-        let shown = agent.get_host().await;
+        let host = agent.get_host().await;
         let began = Instant::now();
         while metrics.stored_check_ins() == stored {
             assert!(began.elapsed() < Duration::from_secs(20));
@@ -131,9 +131,9 @@ fn check_ins_are_stored_together_after_some_seconds() {
         assert_eq!((metrics.stored_check_ins(), metrics.durations(Operation::CheckIns).count()), (4, 2));
         let columns = stored_columns(service, &agent).await;
         let at = DateTime::from_timestamp_micros(columns.checked_in_at.unwrap()).unwrap();
-        assert_eq!(at.timestamp_millis(), time(&shown, "checked_in_at").timestamp_millis());
+        assert_eq!(at.timestamp_millis(), time(&host, "checked_in_at").timestamp_millis());
         assert_eq!(columns.clock, Some(1_700_000_000));
-        assert_eq!(agent.get_host().await, shown);
+        assert_eq!(agent.get_host().await, host);
         assert_eq!(written(service, &agent).await, before);
     });
 }
@@ -158,7 +158,7 @@ fn check_ins_are_stored_when_the_service_stops() {
 }
 
 #[test]
-fn changed_agent_version_changes_the_host_at_once() {
+fn changed_agent_version_changes_the_host_immediately() {
     on_each_database_with(
         |settings| settings.upgrade_agents = false,
         async |service| {
@@ -167,16 +167,16 @@ fn changed_agent_version_changes_the_host_at_once() {
             agent.version = "quay.io/example/agent:other".to_owned();
             for _ in 0..3 {
                 agent.request_steps().await.json_with_status(200);
-                let found = written(service, &agent).await;
-                assert_eq!(found.generation, before.generation + 1);
-                assert_eq!((found.commits, found.events), (before.commits + 1, before.events));
+                let after = written(service, &agent).await;
+                assert_eq!(after.generation, before.generation + 1);
+                assert_eq!((after.commits, after.events), (before.commits + 1, before.events));
             }
             assert_eq!(agent.get_host().await["discovery_agent_version"], "quay.io/example/agent:other");
         },
     );
 }
 
-/// A reply whose step id is like no other.
+/// Sends a reply with a unique step id.
 async fn reply(agent: &FakeAgent<'_>, kind: &str, output: &Value) {
     let id = format!("{kind}-{:08x}", uuid::Uuid::new_v4().as_fields().0);
     let reply =
@@ -202,9 +202,9 @@ fn repeated_replies_write_nothing() {
             reply(&agent, kind, output).await;
         }
         let before = written(service, &agent).await;
-        let shown = agent.get_host().await;
+        let host = agent.get_host().await;
         let reads = || service.inventory.records().store().metrics().durations(Operation::Read).count();
-        // The first round parses all replies again, because the host has changed since.
+        // The first round parses all replies again, because the host has changed since the last ones.
         for round in 0..3 {
             let reads_before = reads();
             for (kind, output) in replies {
@@ -214,8 +214,8 @@ fn repeated_replies_write_nothing() {
             assert!(round == 0 || reads() - reads_before == 4);
         }
         assert_eq!(written(service, &agent).await, before);
-        assert_eq!(agent.get_host().await, shown);
-        // A change of the host by a user is not lost, and the replies are compared again.
+        assert_eq!(agent.get_host().await, host);
+        // A user's change of the host is not lost, and the next replies are compared with the stored reports.
         service.patch(&agent.path(), &json!({"host_name": "chosen"})).await.json_with_status(201);
         let before = written(service, &agent).await;
         for (kind, output) in replies {
@@ -246,7 +246,7 @@ fn reply_that_reports_readable_media_again_is_stored() {
 }
 
 #[test]
-fn reply_of_a_host_that_was_deleted_and_registered_again_is_stored() {
+fn reply_of_a_recreated_host_is_stored() {
     on_each_database(async |service| {
         let agent = FakeAgent::register_in_new_infra_env(service).await;
         reply(&agent, "inventory", &inventory_report("node-1")).await;
@@ -337,8 +337,8 @@ fn check_ins_wait_while_the_database_fails() {
             }
             assert!(records.store().metrics().failures(Operation::CheckIns) >= 3);
             assert_eq!(stored_columns(service, &agent).await.checked_in_at, before);
-            let shown = time(&agent.get_host().await, "checked_in_at");
-            assert!(before < Some(shown.timestamp_micros()));
+            let checked_in_at = time(&agent.get_host().await, "checked_in_at");
+            assert!(before < Some(checked_in_at.timestamp_micros()));
             let drop =
                 if url.starts_with("sqlite:") { "DROP TRIGGER fail" } else { "DROP TRIGGER fail ON records" };
             run_sql(url, drop).await;
@@ -349,13 +349,13 @@ fn check_ins_wait_while_the_database_fails() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             let stored = stored_columns(service, &agent).await.checked_in_at.unwrap();
-            assert_eq!(stored / 1000, shown.timestamp_millis());
+            assert_eq!(stored / 1000, checked_in_at.timestamp_millis());
         },
     );
 }
 
 #[test]
-fn check_in_of_a_host_that_is_deleted_or_registered_again_is_harmless() {
+fn check_in_before_a_deletion_or_registration_changes_nothing() {
     on_each_database(async |service| {
         let records = service.inventory.records();
         let agent = FakeAgent::register_in_new_infra_env(service).await;
@@ -377,15 +377,15 @@ fn check_in_of_a_host_that_is_deleted_or_registered_again_is_harmless() {
         );
         records.store_check_ins().await.unwrap();
         assert_eq!(agent.get_host().await, registered);
-        // Again without a deletion.
+        // The same without a deletion.
         agent.request_steps().await.json_with_status(200);
-        let asked = agent.get_host().await;
+        let before = agent.get_host().await;
         tokio::time::sleep(Duration::from_millis(5)).await;
         agent.register().await.json_with_status(201);
         records.store_check_ins().await.unwrap();
         let host = agent.get_host().await;
-        assert!(time(&host, "checked_in_at") > time(&asked, "checked_in_at"));
-        assert_eq!(host["timestamp"], asked["timestamp"]);
+        assert!(time(&host, "checked_in_at") > time(&before, "checked_in_at"));
+        assert_eq!(host["timestamp"], before["timestamp"]);
     });
 }
 
@@ -400,7 +400,7 @@ fn check_in_of_a_cached_host_reads_nothing() {
                 let request = request.header("discovery_agent_version", &agent.version);
                 send_request(request.header("X-Secret-Key", token)).await.json_with_status(200)
             };
-            // The first check-in records by how much the clock is behind, and the second one reads the host.
+            // The first check-in stores the difference between the two clocks, and the second one reads the host.
             ask().await;
             ask().await;
             let reads = || service.inventory.records().store().metrics().durations(Operation::Read).count();
@@ -416,7 +416,7 @@ fn on_each_database_with_policy_and_token(
     test: impl AsyncFn(&TestService, &FakeAgent<'_>, &str),
 ) {
     crate::service::on_each_database_with_policy(policy.clone(), async |service| {
-        let made = service
+        let infra_env = service
             .inventory
             .register_infra_env(
                 serde_json::from_value(json!({"name": "demo", "pull_secret": PULL_SECRET})).unwrap(),
@@ -424,8 +424,8 @@ fn on_each_database_with_policy_and_token(
             )
             .await
             .unwrap();
-        let token = policy.url_token(made.id).unwrap();
-        let agent = FakeAgent::new(service, &made.id.to_string());
+        let token = policy.url_token(infra_env.id).unwrap();
+        let agent = FakeAgent::new(service, &infra_env.id.to_string());
         let body = json!({"host_id": agent.id, "discovery_agent_version": agent.version});
         let request = service.request(Method::POST, &format!("/v2/infra-envs/{}/hosts", agent.infra_env));
         let request = request.header("X-Secret-Key", token.reveal()).json(&body);
@@ -434,7 +434,7 @@ fn on_each_database_with_policy_and_token(
     });
 }
 
-/// Serves a database until it is killed, and prints its URL.
+/// Serves a database until the process is killed, and prints its URL.
 #[test]
 #[ignore = "the process that others kill"]
 fn process_that_serves() {
@@ -481,7 +481,7 @@ impl Drop for ServingProcess {
     }
 }
 
-/// Everything of a host but its last check-in and what follows from that.
+/// Removes the last check-in, and the values that follow from it.
 fn without_check_in(mut host: Value) -> Value {
     for name in ["checked_in_at", "timestamp"] {
         host.as_object_mut().unwrap().remove(name).unwrap();
@@ -510,7 +510,7 @@ async fn kill_and_compare(database: &str) {
         tokio::time::sleep(Duration::from_millis(100)).await;
         asked_at = poll().await;
     }
-    // All else is stored at once.
+    // Everything else is stored immediately.
     let report = inventory_report("node-1").to_string();
     let reply = json!({"step_type": "inventory", "step_id": "inventory-00000001", "output": report});
     process.ask(Method::POST, &instructions, Some(&reply)).await;
@@ -540,7 +540,7 @@ fn killed_process_loses_only_the_last_seconds_of_check_ins() {
     });
 }
 
-/// An older release has the time and the clock only in the document.
+/// A release before the check-in columns stores the time and the clock only in the document.
 #[test]
 fn check_in_of_an_older_release_is_in_the_document() {
     on_each_url(
@@ -548,21 +548,21 @@ fn check_in_of_an_older_release_is_in_the_document() {
         async |service, url| {
             let agent = FakeAgent::register_in_new_infra_env(service).await;
             agent.request_steps().await.json_with_status(200);
-            // Writing the document also stores the last check-in in it.
+            // A write of the document also stores the last check-in in the document.
             service.patch(&agent.path(), &json!({"host_name": "chosen"})).await.json_with_status(201);
             service.inventory.records().store_check_ins().await.unwrap();
-            let shown = agent.get_host().await;
+            let host = agent.get_host().await;
             run_sql(url, "UPDATE records SET clock = NULL, checked_in_at = NULL WHERE kind = 'host'").await;
-            assert_eq!(agent.get_host().await, shown);
-            // Another replica reads it in the same way.
+            assert_eq!(agent.get_host().await, host);
+            // Another replica reads the check-in in the same way.
             let store = Arc::clone(service.inventory.records().store()) as Arc<dyn Store>;
             let other = inventory_on_store(store, service);
             let host = key(&agent);
-            let found =
+            let loaded =
                 other.records().find::<kindling::inventory::host::HostRecord>(host.parent, host.id).await;
-            let record = found.unwrap().unwrap().record;
+            let record = loaded.unwrap().unwrap().record;
             assert_eq!((record.clock, record.key()), (1_700_000_000, host));
-            // An earlier time in the columns takes precedence: the clock was set back since the document was written.
+            // An earlier time in the columns takes precedence: the clock was set back after the document was written.
             run_sql(url, "UPDATE records SET checked_in_at = 5000000, clock = 6 WHERE kind = 'host'").await;
             assert_eq!(agent.get_host().await["checked_in_at"], "1970-01-01T00:00:05.000Z");
         },

@@ -1,4 +1,5 @@
-//! What requests and assessments write: requests commit facts, and assessments commit what follows for a cluster.
+//! The division of writes: requests commit facts about hosts, and assessments commit the resulting statuses of a
+//! cluster and its hosts.
 
 use std::io::{BufRead as _, BufReader};
 use std::time::Duration;
@@ -14,19 +15,19 @@ use crate::ready_cluster::{ReadyCluster, poor_report_of, stale_clusters, validat
 use crate::service::{on_each_database, on_each_database_with_clock};
 use crate::store::{process_task, test_process};
 
-/// The statuses of the hosts of a cluster that is ready.
+/// The statuses of the hosts of a ready cluster.
 const KNOWN: [&str; ReadyCluster::HOSTS] = ["known"; ReadyCluster::HOSTS];
 
 #[test]
-fn report_of_a_bound_host_changes_no_conclusion_before_the_assessment() {
+fn report_of_a_bound_host_changes_no_status_before_the_assessment() {
     on_each_database(async |service| {
         let cluster = ReadyCluster::assemble(service).await;
         let agent = &cluster.agents()[0];
         let conclusions = async || {
-            let (shown, host) = (cluster.get().await, agent.get_host().await);
+            let (shown_cluster, host) = (cluster.get().await, agent.get_host().await);
             let keys = ["status", "status_info", "validations_info"];
             (
-                keys.map(|key| shown[key].clone()),
+                keys.map(|key| shown_cluster[key].clone()),
                 keys.map(|key| host[key].clone()),
                 cluster.event_count().await,
             )
@@ -109,9 +110,9 @@ fn response_to_a_change_of_a_user_shows_the_assessed_status() {
         for (change, status, has_vips) in
             [(without_vips, "pending-for-input", "failure"), (vips, "ready", "success")]
         {
-            let shown = service.patch(&cluster.path(), &change).await.json_with_status(201);
-            assert_eq!(shown["status"], status, "{shown:#}");
-            assert_eq!(validation_status(&shown, "api-vips-defined"), has_vips);
+            let changed_cluster = service.patch(&cluster.path(), &change).await.json_with_status(201);
+            assert_eq!(changed_cluster["status"], status, "{changed_cluster:#}");
+            assert_eq!(validation_status(&changed_cluster, "api-vips-defined"), has_vips);
             assert!(!cluster.is_stale().await);
         }
 
@@ -160,13 +161,13 @@ fn second_assessment_of_unchanged_facts_writes_nothing() {
     on_each_url(async |url| {
         let service = start(url, |_| {}).await;
         let cluster = ReadyCluster::assemble(&service).await;
-        // The last assessment has written hosts and the cluster itself.
+        // The last assessment has written hosts and the cluster.
         cluster.report_poor(0).await;
         assert_eq!(cluster.assess().await, 1);
         let before = writes(&service).await;
         for _ in 0..3 {
             assert_eq!(cluster.assess().await, 0);
-            // An unchanged cluster is not assessed for a response either.
+            // A response with an unchanged cluster causes no assessment.
             service.patch(&cluster.path(), &json!({"name": "demo"})).await.json_with_status(201);
         }
         assert_eq!(writes(&service).await, before);
@@ -208,7 +209,7 @@ fn restart_with_other_validations_assesses_again() {
     });
 }
 
-/// Makes a cluster ready, sends a report that is not assessed, and prints the id of the cluster.
+/// Makes a cluster ready, sends a report without an assessment, and prints the id of the cluster.
 #[test]
 #[ignore = "the process that another test kills"]
 fn process_that_reports() {
@@ -222,7 +223,7 @@ fn process_that_reports() {
     });
 }
 
-/// Waits until the process has reported, kills it, and returns the id of the cluster.
+/// Waits until the process has sent the report, kills the process, and returns the id of the cluster.
 fn report_and_kill(url: &str) -> Uuid {
     let mut child = test_process("cluster_assessments::process_that_reports", url).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
@@ -259,9 +260,9 @@ fn clock_that_differs_by_ten_minutes_makes_a_cluster_insufficient() {
             {
                 poll_at(agent, clock.now().timestamp() + seconds).await.json_with_status(200);
                 cluster.assess().await;
-                let shown = cluster.get().await;
-                assert_eq!(shown["status"], status, "{seconds}");
-                assert_eq!(validation_status(&shown, "ntp-server-configured"), synchronized, "{seconds}");
+                let response = cluster.get().await;
+                assert_eq!(response["status"], status, "{seconds}");
+                assert_eq!(validation_status(&response, "ntp-server-configured"), synchronized, "{seconds}");
                 assert_eq!(cluster.host_statuses().await, KNOWN);
             }
         },

@@ -150,8 +150,8 @@ fn dual_stack_networks_are_checked() {
         let single = json!({"control_plane_count": 1, "platform": {"type": "vsphere"}});
         let reason = "API VIP and Ingress VIP cannot be set with single node OpenShift";
         assert_refused_on_create(service, vec![(with(single.clone(), vips.clone()), reason)]).await;
-        let made = create_cluster(service, &single).await;
-        assert_eq!(service.patch(&cluster_path(&made), &vips).await.refusal_reason(400), reason);
+        let cluster = create_cluster(service, &single).await;
+        assert_eq!(service.patch(&cluster_path(&cluster), &vips).await.refusal_reason(400), reason);
     });
 }
 

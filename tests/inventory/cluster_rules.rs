@@ -1,19 +1,19 @@
-//! Values of clusters: accepted and refused values for each rule.
+//! Accepted and refused values of clusters, for each rule.
 
 use serde_json::{Value, json};
 
 use crate::clusters::{cluster_path, create_body, create_cluster};
 use crate::service::{TestService, on_each_database};
 
-/// Both operations refuse each body, for a reason that contains this text.
+/// Asserts that the creation and the update of a cluster refuse each body, for a reason that contains the given text.
 pub(crate) async fn assert_refused(service: &TestService, cases: Vec<(Value, &str)>) {
-    let made = create_cluster(service, &json!({})).await;
+    let cluster = create_cluster(service, &json!({})).await;
     for (change, text) in cases {
         assert_refused_on_create(service, vec![(change.clone(), text)]).await;
-        let reason = service.patch(&cluster_path(&made), &change).await.refusal_reason(400);
+        let reason = service.patch(&cluster_path(&cluster), &change).await.refusal_reason(400);
         assert!(reason.contains(text), "PATCH {change}: {reason}");
     }
-    assert_eq!(service.get(&cluster_path(&made)).await.json_with_status(200), made);
+    assert_eq!(service.get(&cluster_path(&cluster)).await.json_with_status(200), cluster);
 }
 
 pub(crate) async fn assert_refused_on_create(service: &TestService, cases: Vec<(Value, &str)>) {
@@ -23,13 +23,13 @@ pub(crate) async fn assert_refused_on_create(service: &TestService, cases: Vec<(
     }
 }
 
-/// Both operations accept each body.
+/// Asserts that the creation and the update of a cluster accept each body.
 pub(crate) async fn assert_accepted(service: &TestService, changes: Vec<Value>) {
     for change in changes {
         let answer = service.post("/v2/clusters", &create_body(&change)).await;
         assert_eq!(answer.status, 201, "POST {change}: {}", answer.text);
-        let made = create_cluster(service, &json!({})).await;
-        let answer = service.patch(&cluster_path(&made), &change).await;
+        let cluster = create_cluster(service, &json!({})).await;
+        let answer = service.patch(&cluster_path(&cluster), &change).await;
         assert_eq!(answer.status, 201, "PATCH {change}: {}", answer.text);
     }
 }
@@ -54,12 +54,12 @@ fn cluster_names_are_checked() {
             ],
         )
         .await;
-        // Without a platform, a name may contain dots; such a cluster must not get a platform.
-        let made = create_cluster(service, &json!({"platform": {"type": "none"}, "name": "a.b-c"})).await;
-        service.patch(&cluster_path(&made), &json!({"name": "d.e"})).await.json_with_status(201);
-        service.patch(&cluster_path(&made), &json!({"name": "d..e"})).await.refusal_reason(400);
+        // Without a platform, a name may contain dots. Such a cluster must not get a platform.
+        let cluster = create_cluster(service, &json!({"platform": {"type": "none"}, "name": "a.b-c"})).await;
+        service.patch(&cluster_path(&cluster), &json!({"name": "d.e"})).await.json_with_status(201);
+        service.patch(&cluster_path(&cluster), &json!({"name": "d..e"})).await.refusal_reason(400);
         let reason = service
-            .patch(&cluster_path(&made), &json!({"platform": {"type": "baremetal"}}))
+            .patch(&cluster_path(&cluster), &json!({"platform": {"type": "baremetal"}}))
             .await
             .refusal_reason(400);
         assert!(reason.contains("'d.e'"), "{reason}");
@@ -349,14 +349,17 @@ fn values_shared_with_infra_envs_are_checked() {
 #[test]
 fn body_keys_are_case_insensitive() {
     on_each_database(async |service| {
-        let made =
+        let cluster =
             create_cluster(service, &json!({"NAME": "folded", "Base_DNS_Domain": "folded.example"})).await;
-        assert_eq!((&made["name"], &made["base_dns_domain"]), (&json!("folded"), &json!("folded.example")));
+        assert_eq!(
+            (&cluster["name"], &cluster["base_dns_domain"]),
+            (&json!("folded"), &json!("folded.example"))
+        );
         let servers = r#"[{"URL": "http://tang.example", "Thumbprint": "x"}]"#;
         let encryption = json!({"Enable_On": "all", "mode": "tang", "tang_servers": servers});
-        let made = create_cluster(service, &json!({"disk_encryption": encryption})).await;
-        assert_eq!(made["disk_encryption"]["tang_servers"], servers);
-        assert_eq!(made["disk_encryption"]["enable_on"], "all");
+        let cluster = create_cluster(service, &json!({"disk_encryption": encryption})).await;
+        assert_eq!(cluster["disk_encryption"]["tang_servers"], servers);
+        assert_eq!(cluster["disk_encryption"]["enable_on"], "all");
     });
 }
 
@@ -366,19 +369,16 @@ fn single_node_cluster_may_be_created_with_vips() {
         let vips = json!({"api_vips": [{"ip": "192.0.2.2"}], "ingress_vips": [{"ip": "192.0.2.3"}]});
         let mut single = vips.clone();
         single["control_plane_count"] = json!(1);
-        let made = create_cluster(service, &single).await;
-        assert_eq!(made["user_managed_networking"], true);
-        assert_eq!(made["api_vips"][0]["ip"], "192.0.2.2");
-        service.patch(&cluster_path(&made), &json!({"name": "renamed"})).await.json_with_status(201);
+        let cluster = create_cluster(service, &single).await;
+        assert_eq!(cluster["user_managed_networking"], true);
+        assert_eq!(cluster["api_vips"][0]["ip"], "192.0.2.2");
+        service.patch(&cluster_path(&cluster), &json!({"name": "renamed"})).await.json_with_status(201);
         let other = json!({"api_vips": [{"ip": "192.0.2.4"}], "ingress_vips": [{"ip": "192.0.2.3"}]});
-        let reason = service.patch(&cluster_path(&made), &other).await.refusal_reason(400);
+        let reason = service.patch(&cluster_path(&cluster), &other).await.refusal_reason(400);
         assert_eq!(reason, "API VIP cannot be set with User Managed Networking");
-        let asked =
+        let vips =
             json!({"control_plane_count": 1, "user_managed_networking": true, "api_vips": vips["api_vips"]});
-        assert_refused_on_create(
-            service,
-            vec![(asked, "API VIP cannot be set with User Managed Networking")],
-        )
-        .await;
+        assert_refused_on_create(service, vec![(vips, "API VIP cannot be set with User Managed Networking")])
+            .await;
     });
 }

@@ -1,5 +1,5 @@
-//! Random sequences of changes of a cluster: returned values are those that were sent, and refused changes have no
-//! effect.
+//! Random sequences of changes of a cluster: the responses contain the values of the requests, and refused changes have
+//! no effect.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -32,7 +32,7 @@ fn possible_values() -> Vec<(&'static str, Vec<Value>)> {
     ]
 }
 
-/// Values that are refused in every state of the cluster.
+/// Values that every state of the cluster refuses.
 fn refused_values() -> Vec<Value> {
     vec![
         json!({"tags": ","}),
@@ -43,14 +43,14 @@ fn refused_values() -> Vec<Value> {
     ]
 }
 
-/// One change: the new value of each key, if any; and one refused value, if any.
+/// A change: for each key an optional new value, and an optional refused value.
 fn any_change() -> impl Strategy<Value = (Vec<Option<usize>>, Option<usize>)> {
     let picks: Vec<_> =
         possible_values().iter().map(|(_, values)| prop::option::weighted(0.3, 0..values.len())).collect();
     (picks, prop::option::weighted(0.2, 0..refused_values().len()))
 }
 
-/// The current values of the keys that changes set, in the format in which they are sent.
+/// The current values of the keys that changes set, in the format of requests.
 fn sent_form(cluster: &Value) -> Map<String, Value> {
     let id = &cluster["id"];
     let plain = |key: &str| match cluster.get(key) {
@@ -73,8 +73,8 @@ async fn apply_changes(
     changes: &[(Vec<Option<usize>>, Option<usize>)],
 ) -> Result<(), TestCaseError> {
     // A platform that allows both kinds of networking, so that keys are independent.
-    let made = create_cluster(service, &json!({"platform": {"type": "vsphere"}})).await;
-    let mut before = made.clone();
+    let cluster = create_cluster(service, &json!({"platform": {"type": "vsphere"}})).await;
+    let mut before = cluster.clone();
     for (picks, spoiled) in changes {
         let mut expected = sent_form(&before);
         let mut body = Map::new();
@@ -85,14 +85,14 @@ async fn apply_changes(
         }
         if let Some(spoiled) = spoiled {
             body.extend(refused_values()[*spoiled].as_object().unwrap().clone());
-            service.patch(&cluster_path(&made), &body.into()).await.refusal_reason(400);
-            prop_assert_eq!(&service.get(&cluster_path(&made)).await.json_with_status(200), &before);
+            service.patch(&cluster_path(&cluster), &body.into()).await.refusal_reason(400);
+            prop_assert_eq!(&service.get(&cluster_path(&cluster)).await.json_with_status(200), &before);
             continue;
         }
-        let answer = service.patch(&cluster_path(&made), &body.into()).await.json_with_status(201);
+        let answer = service.patch(&cluster_path(&cluster), &body.into()).await.json_with_status(201);
         prop_assert_eq!(sent_form(&answer), expected.clone());
         prop_assert_eq!(answer["updated_at"] == before["updated_at"], expected == sent_form(&before));
-        before = service.get(&cluster_path(&made)).await.json_with_status(200);
+        before = service.get(&cluster_path(&cluster)).await.json_with_status(200);
         prop_assert_eq!(&answer, &before);
     }
     Ok(())

@@ -63,7 +63,7 @@ const FRESH: &str = r#"{
     "deleted_at": null
 }"#;
 
-/// The smallest body, with more keys.
+/// The smallest valid body, with additional keys.
 pub(crate) fn create_body(more: &Value) -> Value {
     let mut body = json!({"name": "demo", "openshift_version": "4.18", "pull_secret": PULL_SECRET});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -94,7 +94,7 @@ async fn events_of_cluster(service: &TestService, cluster: &Value) -> Vec<(Strin
     page.events.into_iter().map(|event| (event.name, event.message)).collect()
 }
 
-/// Puts a cluster into a state that no request can reach.
+/// Changes the status of a cluster to a value that no request can set.
 async fn set_status(service: &TestService, cluster: &Value, status: ClusterStatus) {
     let id = cluster["id"].as_str().unwrap().parse().unwrap();
     let records = service.inventory.records();
@@ -110,21 +110,21 @@ async fn set_status(service: &TestService, cluster: &Value, status: ClusterStatu
 #[test]
 fn new_resource_matches_the_api_document() {
     on_each_database(async |service| {
-        let made = create_cluster(service, &json!({})).await;
-        assert_eq!(service.get(&cluster_path(&made)).await.json_with_status(200), made);
-        assert_eq!(service.get("/v2/clusters").await.json_with_status(200), json!([made]));
-        let id = made["id"].as_str().unwrap().to_owned();
+        let cluster = create_cluster(service, &json!({})).await;
+        assert_eq!(service.get(&cluster_path(&cluster)).await.json_with_status(200), cluster);
+        assert_eq!(service.get("/v2/clusters").await.json_with_status(200), json!([cluster]));
+        let id = cluster["id"].as_str().unwrap().to_owned();
         let expected: Value = serde_json::from_str(&FRESH.replace("<id>", &id)).unwrap();
-        assert_eq!(without_times(made.clone()), expected);
-        let told =
+        assert_eq!(without_times(cluster.clone()), expected);
+        let events =
             [("cluster_registration_succeeded".to_owned(), "Successfully registered cluster".to_owned())];
-        assert_eq!(events_of_cluster(service, &made).await, told);
+        assert_eq!(events_of_cluster(service, &cluster).await, events);
     });
 }
 
-/// Every value that a client can send, with the returned form if it differs.
+/// Every value that a client can send, and the values that a response returns in another form.
 fn all_values() -> (Value, Value) {
-    let sent = json!({
+    let body = json!({
         "name": "all",
         "base_dns_domain": "example.com",
         "control_plane_count": 5,
@@ -150,23 +150,24 @@ fn all_values() -> (Value, Value) {
         "no_proxy": ".example.com,10.0.0.0/8",
         "additional_ntp_source": "ntp.example.com",
     });
-    let shown = json!({
+    let returned_forms = json!({
         "cluster_network_cidr": "10.0.0.0/14",
         "cluster_network_host_prefix": 22,
         "service_network_cidr": "172.16.0.0/16",
         "machine_network_cidr": "192.0.2.0/24",
-        "ssh_public_key": sent["ssh_public_key"].as_str().unwrap().trim(),
+        "ssh_public_key": body["ssh_public_key"].as_str().unwrap().trim(),
         "ingress_vips": [{"ip": "192.0.2.3"}],
     });
-    (sent, shown)
+    (body, returned_forms)
 }
 
-/// PEM in base64, of a certificate that the service does not parse.
+/// A certificate as PEM in base64, which the service does not parse.
 const CERTIFICATE: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUIKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=";
 
-/// Asserts that all sent values are returned, for any cluster.
+/// Asserts that `cluster` contains all values of `body`. `otherwise` contains the values that the service returns in
+/// another form.
 #[track_caller]
-fn assert_shows(shown: &Value, sent: &Value, otherwise: &Value) {
+fn assert_shows(cluster: &Value, body: &Value, otherwise: &Value) {
     fn without_ids(value: &Value) -> Value {
         match value {
             Value::Array(items) => items.iter().map(without_ids).collect(),
@@ -177,21 +178,21 @@ fn assert_shows(shown: &Value, sent: &Value, otherwise: &Value) {
             other => other.clone(),
         }
     }
-    let mut expected = sent.as_object().unwrap().clone();
+    let mut expected = body.as_object().unwrap().clone();
     expected.extend(otherwise.as_object().unwrap().clone());
     for (key, value) in expected.into_iter().filter(|(key, _)| key != "olm_operators") {
-        assert_eq!(without_ids(&shown[&key]), value, "{key}");
+        assert_eq!(without_ids(&cluster[&key]), value, "{key}");
     }
-    if let Some(operators) = sent["olm_operators"].as_array() {
+    if let Some(operators) = body["olm_operators"].as_array() {
         let name = |operator: &Value| (operator["name"].clone(), operator["properties"].clone());
-        let (built_in, requested) = shown["monitored_operators"].as_array().unwrap().split_at(1);
+        let (built_in, requested) = cluster["monitored_operators"].as_array().unwrap().split_at(1);
         assert_eq!(built_in[0]["name"], "console");
-        let found: Vec<_> = requested.iter().map(name).collect();
-        assert_eq!(found, operators.iter().map(name).collect::<Vec<_>>());
+        let actual: Vec<_> = requested.iter().map(name).collect();
+        assert_eq!(actual, operators.iter().map(name).collect::<Vec<_>>());
     }
 }
 
-/// The names of a cluster's operators.
+/// Returns the names of a cluster's operators.
 fn operator_names(cluster: &Value) -> Vec<&str> {
     let operators = cluster["monitored_operators"].as_array().unwrap();
     operators.iter().map(|operator| operator["name"].as_str().unwrap()).collect()
@@ -200,18 +201,18 @@ fn operator_names(cluster: &Value) -> Vec<&str> {
 #[test]
 fn every_sent_value_is_returned() {
     on_each_database(async |service| {
-        let (sent, shown) = all_values();
-        let made = create_cluster(service, &sent).await;
-        assert_shows(&made, &sent, &shown);
-        assert_eq!(made["api_vips"][0]["cluster_id"], made["id"]);
-        assert_eq!(service.get(&cluster_path(&made)).await.json_with_status(200), made);
+        let (body, returned_forms) = all_values();
+        let cluster = create_cluster(service, &body).await;
+        assert_shows(&cluster, &body, &returned_forms);
+        assert_eq!(cluster["api_vips"][0]["cluster_id"], cluster["id"]);
+        assert_eq!(service.get(&cluster_path(&cluster)).await.json_with_status(200), cluster);
 
         let plain = create_cluster(service, &json!({})).await;
-        let mut sent = sent;
-        sent.as_object_mut().unwrap().shift_remove("high_availability_mode");
-        sent["api_vip_dns_name"] = json!("api.other.example.com");
-        let changed = service.patch(&cluster_path(&plain), &sent).await.json_with_status(201);
-        assert_shows(&changed, &sent, &shown);
+        let mut body = body;
+        body.as_object_mut().unwrap().shift_remove("high_availability_mode");
+        body["api_vip_dns_name"] = json!("api.other.example.com");
+        let changed = service.patch(&cluster_path(&plain), &body).await.json_with_status(201);
+        assert_shows(&changed, &body, &returned_forms);
         assert_eq!(service.get(&cluster_path(&plain)).await.json_with_status(200), changed);
     });
 }
@@ -219,16 +220,16 @@ fn every_sent_value_is_returned() {
 #[test]
 fn get_response_can_be_sent_back() {
     on_each_database(async |service| {
-        let (sent, _) = all_values();
+        let (body, _) = all_values();
         let imported = json!({"name": "there", "api_vip_dnsname": "api.there.example.com",
             "openshift_cluster_id": "3f3a0a3c-60b4-4c4b-8a3c-0d7c1b1d3c10"});
-        for made in [
-            create_cluster(service, &sent).await,
+        for cluster in [
+            create_cluster(service, &body).await,
             create_cluster(service, &json!({"high_availability_mode": "None"})).await,
             service.post("/v2/clusters/import", &imported).await.json_with_status(201),
         ] {
-            let sent_back = service.patch(&cluster_path(&made), &made).await.json_with_status(201);
-            assert_eq!(sent_back, made);
+            let sent_back = service.patch(&cluster_path(&cluster), &cluster).await.json_with_status(201);
+            assert_eq!(sent_back, cluster);
         }
     });
 }
@@ -236,7 +237,7 @@ fn get_response_can_be_sent_back() {
 #[test]
 fn immutable_values_accept_only_their_current_value() {
     on_each_database(async |service| {
-        let made = create_cluster(service, &json!({})).await;
+        let cluster = create_cluster(service, &json!({})).await;
         for (key, value) in [
             ("openshift_version", json!("4.14.71")),
             ("ocp_release_image", json!("elsewhere")),
@@ -244,23 +245,24 @@ fn immutable_values_accept_only_their_current_value() {
             ("high_availability_mode", json!("None")),
             ("id", json!("3f3a0a3c-60b4-4c4b-8a3c-0d7c1b1d3c10")),
         ] {
-            service.patch(&cluster_path(&made), &json!({key: made[key]})).await.json_with_status(201);
-            let reason = service.patch(&cluster_path(&made), &json!({key: value})).await.refusal_reason(400);
+            service.patch(&cluster_path(&cluster), &json!({key: cluster[key]})).await.json_with_status(201);
+            let reason =
+                service.patch(&cluster_path(&cluster), &json!({key: value})).await.refusal_reason(400);
             assert_eq!(reason, format!("{key} in body cannot be changed"));
         }
-        assert_eq!(service.get(&cluster_path(&made)).await.json_with_status(200), made);
+        assert_eq!(service.get(&cluster_path(&cluster)).await.json_with_status(200), cluster);
     });
 }
 
 #[test]
 fn null_and_absent_keys_change_nothing() {
     on_each_database(async |service| {
-        let (sent, _) = all_values();
-        let made = create_cluster(service, &sent).await;
-        let keys = sent.as_object().unwrap().keys().map(|key| (key.clone(), Value::Null));
+        let (body, _) = all_values();
+        let cluster = create_cluster(service, &body).await;
+        let keys = body.as_object().unwrap().keys().map(|key| (key.clone(), Value::Null));
         let nothing: Value = keys.collect::<Map<_, _>>().into();
         for body in [json!({}), nothing] {
-            assert_eq!(service.patch(&cluster_path(&made), &body).await.json_with_status(201), made);
+            assert_eq!(service.patch(&cluster_path(&cluster), &body).await.json_with_status(201), cluster);
         }
     });
 }
@@ -268,8 +270,8 @@ fn null_and_absent_keys_change_nothing() {
 #[test]
 fn empty_values_remove_settings() {
     on_each_database(async |service| {
-        let (sent, _) = all_values();
-        let made = create_cluster(service, &sent).await;
+        let (body, _) = all_values();
+        let cluster = create_cluster(service, &body).await;
         let keys = [
             "base_dns_domain",
             "tags",
@@ -285,7 +287,7 @@ fn empty_values_remove_settings() {
         }
         empty.insert("ignition_endpoint".to_owned(), json!({"ca_certificate": ""}));
         empty.insert("pull_secret".to_owned(), json!(""));
-        let changed = service.patch(&cluster_path(&made), &empty.into()).await.json_with_status(201);
+        let changed = service.patch(&cluster_path(&cluster), &empty.into()).await.json_with_status(201);
         for key in keys.iter().chain(&["machine_network_cidr"]) {
             assert_eq!(changed.get(key), None, "{key}");
         }
@@ -347,21 +349,21 @@ fn defaults_follow_version_architecture_and_settings() {
                 json!({"user_managed_networking": true, "name": "a.b"}),
             ),
         ] {
-            let made = create_cluster(service, &sent).await;
+            let cluster = create_cluster(service, &sent).await;
             for (key, value) in expected.as_object().unwrap() {
-                assert_eq!(&made[key], value, "{key} of {sent}");
+                assert_eq!(&cluster[key], value, "{key} of {sent}");
             }
         }
     });
 }
 
 #[test]
-fn deprecated_single_networks_are_the_first_list_entry() {
+fn deprecated_single_network_sets_the_first_list_entry() {
     on_each_database(async |service| {
-        let made = create_cluster(service, &json!({})).await;
+        let cluster = create_cluster(service, &json!({})).await;
         let change = json!({"cluster_network_cidr": "10.8.0.0/14", "machine_network_cidr": "192.0.2.0/24"});
-        let changed = service.patch(&cluster_path(&made), &change).await.json_with_status(201);
-        let id = &made["id"];
+        let changed = service.patch(&cluster_path(&cluster), &change).await.json_with_status(201);
+        let id = &cluster["id"];
         assert_eq!(
             changed["cluster_networks"],
             json!([{"cluster_id": id, "cidr": "10.8.0.0/14", "host_prefix": 23}])
@@ -379,8 +381,8 @@ fn vips_are_removed_when_others_provide_them() {
             json!({"vip_dhcp_allocation": true}),
             json!({"platform": {"type": "none"}}),
         ] {
-            let made = create_cluster(service, &vips).await;
-            let changed = service.patch(&cluster_path(&made), &change).await.json_with_status(201);
+            let cluster = create_cluster(service, &vips).await;
+            let changed = service.patch(&cluster_path(&cluster), &change).await.json_with_status(201);
             assert_eq!(
                 (&changed["api_vips"], &changed["ingress_vips"]),
                 (&json!([]), &json!([])),
@@ -420,7 +422,7 @@ fn existing_clusters_are_imported() {
         let id = "3f3a0a3c-60b4-4c4b-8a3c-0d7c1b1d3c10";
         let import =
             json!({"name": "given", "api_vip_dnsname": "api.there.example.com", "openshift_cluster_id": id});
-        let made = service.post("/v2/clusters/import", &import).await.json_with_status(201);
+        let cluster = service.post("/v2/clusters/import", &import).await.json_with_status(201);
         for (key, value) in [
             ("kind", json!("AddHostsCluster")),
             ("status", json!("adding-hosts")),
@@ -435,7 +437,7 @@ fn existing_clusters_are_imported() {
             ("load_balancer", json!({})),
             ("disk_encryption", json!({})),
         ] {
-            assert_eq!(made[key], value, "{key}");
+            assert_eq!(cluster[key], value, "{key}");
         }
         for absent in [
             "openshift_version",
@@ -444,12 +446,12 @@ fn existing_clusters_are_imported() {
             "high_availability_mode",
             "pull_secret_set",
         ] {
-            assert_eq!(made.get(absent), None, "{absent}");
+            assert_eq!(cluster.get(absent), None, "{absent}");
         }
         let import = json!({"name": "Given", "api_vip_dnsname": "192.0.2.1", "openshift_cluster_id": id, "openshift_version": "4.14.1"});
         let other = service.post("/v2/clusters/import", &import).await.json_with_status(201);
         assert_eq!((&other["name"], &other["openshift_version"]), (&json!("Given"), &json!("4.14.1")));
-        // A name that this service would refuse is kept on import.
+        // An import keeps a name that this service would refuse.
         let changed =
             service.patch(&cluster_path(&other), &json!({"tags": "old"})).await.json_with_status(201);
         assert_eq!((&changed["name"], &changed["tags"]), (&json!("Given"), &json!("old")));
@@ -466,13 +468,13 @@ fn existing_clusters_are_imported() {
 fn disconnected_clusters_are_read_only() {
     on_each_database(async |service| {
         let body = json!({"name": "far", "openshift_version": "4.19.1"});
-        let made = service.post("/v2/clusters/disconnected", &body).await.json_with_status(201);
-        assert_eq!(made["kind"], "DisconnectedCluster");
-        assert_eq!(made["status"], "unmonitored");
-        assert_eq!(made["status_info"], "Cluster created for offline installation");
-        assert_eq!(made["openshift_version"], "4.19.1");
-        assert_eq!(made["platform"], json!({}));
-        let reason = service.patch(&cluster_path(&made), &json!({"tags": "x"})).await.refusal_reason(409);
+        let cluster = service.post("/v2/clusters/disconnected", &body).await.json_with_status(201);
+        assert_eq!(cluster["kind"], "DisconnectedCluster");
+        assert_eq!(cluster["status"], "unmonitored");
+        assert_eq!(cluster["status_info"], "Cluster created for offline installation");
+        assert_eq!(cluster["openshift_version"], "4.19.1");
+        assert_eq!(cluster["platform"], json!({}));
+        let reason = service.patch(&cluster_path(&cluster), &json!({"tags": "x"})).await.refusal_reason(409);
         assert!(reason.ends_with("is in unmonitored state, it can be updated only in one of [insufficient ready pending-for-input adding-hosts]"), "{reason}");
         for (key, reason) in [
             ("name", "name in body should be at least 1 chars long"),
@@ -482,22 +484,22 @@ fn disconnected_clusters_are_read_only() {
             body[key] = json!("");
             assert_eq!(service.post("/v2/clusters/disconnected", &body).await.refusal_reason(400), reason);
         }
-        service.delete(&cluster_path(&made)).await.json_with_status(204);
+        service.delete(&cluster_path(&cluster)).await.json_with_status(204);
     });
 }
 
 #[test]
 fn cluster_is_editable_only_in_some_states() {
     on_each_database(async |service| {
-        let made = create_cluster(service, &json!({})).await;
+        let cluster = create_cluster(service, &json!({})).await;
         for status in [
             ClusterStatus::Ready,
             ClusterStatus::PendingForInput,
             ClusterStatus::AddingHosts,
             ClusterStatus::Insufficient,
         ] {
-            set_status(service, &made, status).await;
-            service.patch(&cluster_path(&made), &json!({"tags": "x"})).await.json_with_status(201);
+            set_status(service, &cluster, status).await;
+            service.patch(&cluster_path(&cluster), &json!({"tags": "x"})).await.json_with_status(201);
         }
         for status in [
             ClusterStatus::Installing,
@@ -505,35 +507,35 @@ fn cluster_is_editable_only_in_some_states() {
             ClusterStatus::Error,
             ClusterStatus::Cancelled,
         ] {
-            set_status(service, &made, status).await;
-            service.patch(&cluster_path(&made), &json!({"tags": "y"})).await.refusal_reason(409);
+            set_status(service, &cluster, status).await;
+            service.patch(&cluster_path(&cluster), &json!({"tags": "y"})).await.refusal_reason(409);
         }
-        assert_eq!(service.get(&cluster_path(&made)).await.json_with_status(200)["tags"], "x");
+        assert_eq!(service.get(&cluster_path(&cluster)).await.json_with_status(200)["tags"], "x");
     });
 }
 
 #[test]
 fn deleted_cluster_is_listed_on_request() {
     on_each_database(async |service| {
-        let (made, other) =
+        let (cluster, other) =
             (create_cluster(service, &json!({})).await, create_cluster(service, &json!({})).await);
-        service.delete(&cluster_path(&made)).await.json_with_status(204);
+        service.delete(&cluster_path(&cluster)).await.json_with_status(204);
         for method in [Method::GET, Method::DELETE, Method::PATCH] {
-            let request = service.request(method, &cluster_path(&made)).json(&json!({}));
+            let request = service.request(method, &cluster_path(&cluster)).json(&json!({}));
             assert_eq!(send_request(request).await.refusal_reason(404), "record not found");
         }
         assert_eq!(service.get("/v2/clusters").await.json_with_status(200), json!([other]));
         let asking = |path: &str, value: &str| {
             service.request(Method::GET, path).header("get_unregistered_clusters", value)
         };
-        let shown = send_request(asking(&cluster_path(&made), "true")).await.json_with_status(200);
-        assert!(shown["deleted_at"].as_str().unwrap().starts_with("20"), "{shown}");
-        assert_eq!((&shown["cluster_networks"], &shown["name"]), (&json!([]), &json!("demo")));
+        let deleted = send_request(asking(&cluster_path(&cluster), "true")).await.json_with_status(200);
+        assert!(deleted["deleted_at"].as_str().unwrap().starts_with("20"), "{deleted}");
+        assert_eq!((&deleted["cluster_networks"], &deleted["name"]), (&json!([]), &json!("demo")));
         let listed = send_request(asking("/v2/clusters", "true")).await.json_with_status(200);
-        assert_eq!(listed, json!([shown, other]));
-        send_request(asking(&cluster_path(&made), "perhaps")).await.refusal_reason(404);
-        let told = events_of_cluster(service, &made).await;
-        assert_eq!(told.last().unwrap().0, "cluster_deregistered");
+        assert_eq!(listed, json!([deleted, other]));
+        send_request(asking(&cluster_path(&cluster), "perhaps")).await.refusal_reason(404);
+        let events = events_of_cluster(service, &cluster).await;
+        assert_eq!(events.last().unwrap().0, "cluster_deregistered");
     });
 }
 
@@ -572,7 +574,7 @@ fn deleted_hosts_are_returned_on_request() {
             [hosts(&ask(&cluster_path(&deleted)).await), hosts(&ask(&cluster_path(&live)).await)],
             expected
         );
-        // The counts include the deleted hosts, as upstream.
+        // The counts include the deleted hosts, like the Assisted Service.
         for list in [&listed, &ask("/v2/clusters").await] {
             let counts = [&list[0], &list[1]].map(|cluster| cluster["total_host_count"].clone());
             assert_eq!(counts, [json!(1), json!(2)]);
@@ -591,18 +593,18 @@ fn built_in_operators_depend_on_kind_and_setting() {
     let check = |settings: &mut kindling::inventory::Settings| settings.check_cluster_version = true;
     on_each_database_with(check, async |service| {
         let requested = json!({"olm_operators": [{"name": "lvm"}, {"name": "console"}]});
-        let made = create_cluster(service, &requested).await;
-        assert_eq!(operator_names(&made), ["console", "cvo", "lvm"]);
-        assert_eq!(made["monitored_operators"][1]["timeout_seconds"], 3600);
-        assert_eq!(made["monitored_operators"][2].get("timeout_seconds"), None);
+        let cluster = create_cluster(service, &requested).await;
+        assert_eq!(operator_names(&cluster), ["console", "cvo", "lvm"]);
+        assert_eq!(cluster["monitored_operators"][1]["timeout_seconds"], 3600);
+        assert_eq!(cluster["monitored_operators"][2].get("timeout_seconds"), None);
         let id = "3f3a0a3c-60b4-4c4b-8a3c-0d7c1b1d3c10";
         let import =
             json!({"name": "given", "api_vip_dnsname": "api.there.example.com", "openshift_cluster_id": id});
         let imported = service.post("/v2/clusters/import", &import).await.json_with_status(201);
         assert_eq!(imported["monitored_operators"], json!([]));
-        service.delete(&cluster_path(&made)).await.json_with_status(204);
+        service.delete(&cluster_path(&cluster)).await.json_with_status(204);
         let request =
-            service.request(Method::GET, &cluster_path(&made)).header("get_unregistered_clusters", "true");
+            service.request(Method::GET, &cluster_path(&cluster)).header("get_unregistered_clusters", "true");
         let deleted = send_request(request).await.json_with_status(200);
         assert_eq!(deleted["monitored_operators"], json!([]));
     });
@@ -611,14 +613,14 @@ fn built_in_operators_depend_on_kind_and_setting() {
 #[test]
 fn installing_cluster_cannot_be_deleted() {
     on_each_database(async |service| {
-        let made = create_cluster(service, &json!({})).await;
-        set_status(service, &made, ClusterStatus::Installing).await;
-        let reason = service.delete(&cluster_path(&made)).await.refusal_reason(409);
+        let cluster = create_cluster(service, &json!({})).await;
+        set_status(service, &cluster, ClusterStatus::Installing).await;
+        let reason = service.delete(&cluster_path(&cluster)).await.refusal_reason(409);
         assert!(reason.ends_with("can not be removed while being installed"), "{reason}");
-        let (name, message) = events_of_cluster(service, &made).await.pop().unwrap();
+        let (name, message) = events_of_cluster(service, &cluster).await.pop().unwrap();
         assert_eq!(name, "cluster_deregister_failed");
         assert_eq!(message, format!("Failed to deregister cluster. Error: {reason}"));
-        service.get(&cluster_path(&made)).await.json_with_status(200);
+        service.get(&cluster_path(&cluster)).await.json_with_status(200);
     });
 }
 
@@ -626,7 +628,7 @@ fn installing_cluster_cannot_be_deleted() {
 fn lists_are_filtered() {
     on_each_database(async |service| {
         assert_eq!(service.get("/v2/clusters").await.json_with_status(200), json!([]));
-        let made = create_cluster(service, &json!({})).await;
+        let cluster = create_cluster(service, &json!({})).await;
         for (query, expected) in [
             ("", 1),
             ("?owner=admin", 1),
@@ -640,8 +642,10 @@ fn lists_are_filtered() {
         }
         let reason = service.get("/v2/clusters?openshift_cluster_id=1").await.refusal_reason(400);
         assert_eq!(reason, "openshift_cluster_id in query must be of type uuid: \"1\"");
-        let excluded =
-            service.get(&format!("{}?exclude-hosts=true", cluster_path(&made))).await.json_with_status(200);
+        let excluded = service
+            .get(&format!("{}?exclude-hosts=true", cluster_path(&cluster)))
+            .await
+            .json_with_status(200);
         assert_eq!(excluded["hosts"], json!([]));
     });
 }
@@ -664,15 +668,15 @@ fn unknown_and_invalid_ids_have_different_errors() {
 #[test]
 fn proxy_change_is_an_event() {
     on_each_database(async |service| {
-        let made = create_cluster(service, &json!({})).await;
+        let cluster = create_cluster(service, &json!({})).await;
         for http in ["http://10.0.0.1:3128", "http://10.0.0.1:3128", ""] {
-            service.patch(&cluster_path(&made), &json!({"http_proxy": http})).await.json_with_status(201);
+            service.patch(&cluster_path(&cluster), &json!({"http_proxy": http})).await.json_with_status(201);
         }
-        let told = events_of_cluster(service, &made).await.into_iter().map(|(name, _)| name);
-        // The first change also leads to the first assessment of the cluster.
-        let told: Vec<_> = told.filter(|name| name != "cluster_status_updated").collect();
+        let names = events_of_cluster(service, &cluster).await.into_iter().map(|(name, _)| name);
+        // The first change also causes the first assessment of the cluster.
+        let names: Vec<_> = names.filter(|name| name != "cluster_status_updated").collect();
         assert_eq!(
-            told,
+            names,
             ["cluster_registration_succeeded", "proxy_settings_changed", "proxy_settings_changed"]
         );
     });
@@ -681,16 +685,16 @@ fn proxy_change_is_an_event() {
 #[test]
 fn pull_secret_is_stored_and_never_returned() {
     on_each_database(async |service| {
-        let made = service.post("/v2/clusters", &create_body(&json!({}))).await;
-        assert!(!made.text.contains("dXNlcjpwYXNz"), "{}", made.text);
-        let made = made.json_with_status(201);
-        let id = made["id"].as_str().unwrap().parse().unwrap();
+        let response = service.post("/v2/clusters", &create_body(&json!({}))).await;
+        assert!(!response.text.contains("dXNlcjpwYXNz"), "{}", response.text);
+        let cluster = response.json_with_status(201);
+        let id = cluster["id"].as_str().unwrap().parse().unwrap();
         let stored = service.inventory.stored_cluster(id).await.unwrap().record;
         assert_eq!(stored.spec.pull_secret.reveal(), PULL_SECRET);
         assert!(!format!("{stored:?}").contains("dXNlcjpwYXNz"));
         let other = r#"{"auths":{"quay.io":{"auth":"b3RoZXI6cGFzcw=="}}}"#;
         service
-            .patch(&cluster_path(&made), &json!({"pull_secret": format!(" {other}\n")}))
+            .patch(&cluster_path(&cluster), &json!({"pull_secret": format!(" {other}\n")}))
             .await
             .json_with_status(201);
         let stored = service.inventory.stored_cluster(id).await.unwrap().record;
@@ -701,7 +705,7 @@ fn pull_secret_is_stored_and_never_returned() {
 #[test]
 fn concurrent_changes_lose_nothing() {
     on_each_database(async |service| {
-        let made = create_cluster(service, &json!({})).await;
+        let cluster = create_cluster(service, &json!({})).await;
         let changes = [
             json!({"name": "other"}),
             json!({"tags": "one"}),
@@ -716,14 +720,14 @@ fn concurrent_changes_lose_nothing() {
             json!({"control_plane_count": 4}),
             json!({"machine_networks": [{"cidr": "192.0.2.0/24"}]}),
         ];
-        let place = cluster_path(&made);
+        let place = cluster_path(&cluster);
         let running = changes.iter().map(|change| async {
             service.patch(&place, change).await.json_with_status(201);
         });
         futures_util::future::join_all(running).await;
-        let found = service.get(&place).await.json_with_status(200);
+        let changed = service.get(&place).await.json_with_status(200);
         for change in &changes {
-            assert_shows(&found, change, &json!({}));
+            assert_shows(&changed, change, &json!({}));
         }
     });
 }
@@ -733,10 +737,14 @@ fn api_document_names_every_returned_key() {
     on_each_database(async |service| {
         let document = serde_json::to_value(kindling::http::openapi()).unwrap();
         let described = document["components"]["schemas"]["cluster"]["properties"].as_object().unwrap();
-        let (sent, _) = all_values();
-        let shown = create_cluster(service, &sent).await;
-        let unknown: BTreeSet<_> =
-            shown.as_object().unwrap().keys().filter(|key| !described.contains_key(*key)).collect();
+        let (body, _) = all_values();
+        let returned_cluster = create_cluster(service, &body).await;
+        let unknown: BTreeSet<_> = returned_cluster
+            .as_object()
+            .unwrap()
+            .keys()
+            .filter(|key| !described.contains_key(*key))
+            .collect();
         assert_eq!(unknown, BTreeSet::new());
     });
 }
@@ -744,7 +752,7 @@ fn api_document_names_every_returned_key() {
 #[test]
 fn hosts_are_returned_in_full_listed_or_counted() {
     on_each_database(async |service| {
-        let made = create_cluster(service, &json!({})).await;
+        let cluster = create_cluster(service, &json!({})).await;
         let agents = [
             FakeAgent::register_with_report(service, "node-1").await,
             FakeAgent::register_with_report(service, "node-2").await,
@@ -753,19 +761,21 @@ fn hosts_are_returned_in_full_listed_or_counted() {
         ids.sort();
         for agent in &agents {
             let bind = format!("{}/actions/bind", agent.path());
-            service.post(&bind, &json!({"cluster_id": made["id"]})).await.json_with_status(200);
+            service.post(&bind, &json!({"cluster_id": cluster["id"]})).await.json_with_status(200);
             agent.register().await.json_with_status(201);
             agent.reply_to_step("inventory", &inventory_report("node")).await.json_with_status(204);
         }
-        let shown = service.get(&cluster_path(&made)).await.json_with_status(200);
-        assert_eq!(shown["host_networks"], json!([{"cidr": "192.168.1.0/24", "host_ids": ids}]));
-        assert_eq!((&shown["total_host_count"], &shown["enabled_host_count"]), (&json!(2), &json!(2)));
-        assert!(shown["hosts"][0]["progress_stages"].is_array(), "{}", shown["hosts"][0]);
-        let patched = service.patch(&cluster_path(&made), &shown).await.json_with_status(201);
+        let full = service.get(&cluster_path(&cluster)).await.json_with_status(200);
+        assert_eq!(full["host_networks"], json!([{"cidr": "192.168.1.0/24", "host_ids": ids}]));
+        assert_eq!((&full["total_host_count"], &full["enabled_host_count"]), (&json!(2), &json!(2)));
+        assert!(full["hosts"][0]["progress_stages"].is_array(), "{}", full["hosts"][0]);
+        let patched = service.patch(&cluster_path(&cluster), &full).await.json_with_status(201);
         assert_eq!(patched["hosts"].as_array().unwrap().len(), 2);
 
-        let counted =
-            service.get(&format!("{}?exclude-hosts=true", cluster_path(&made))).await.json_with_status(200);
+        let counted = service
+            .get(&format!("{}?exclude-hosts=true", cluster_path(&cluster)))
+            .await
+            .json_with_status(200);
         assert_eq!((&counted["hosts"], &counted["total_host_count"]), (&json!([]), &json!(2)));
         let listed = service.get("/v2/clusters").await.json_with_status(200);
         assert_eq!((&listed[0]["hosts"], &listed[0]["total_host_count"]), (&json!([]), &json!(2)));
@@ -778,21 +788,21 @@ fn hosts_are_returned_in_full_listed_or_counted() {
 #[test]
 fn interface_without_addresses_hides_no_network() {
     on_each_database(async |service| {
-        let made = create_cluster(service, &json!({})).await;
+        let cluster = create_cluster(service, &json!({})).await;
         let agent = FakeAgent::register_with_report(service, "node-1").await;
         let bind = format!("{}/actions/bind", agent.path());
-        service.post(&bind, &json!({"cluster_id": made["id"]})).await.json_with_status(200);
+        service.post(&bind, &json!({"cluster_id": cluster["id"]})).await.json_with_status(200);
         agent.register().await.json_with_status(201);
         let mut machine = inventory_report("node-1");
         let cards = machine["interfaces"].as_array_mut().unwrap();
         cards[0].as_object_mut().unwrap().remove("ipv6_addresses");
         cards.push(json!({"name": "eth1", "type": "physical", "mac_address": "52:54:00:00:00:02"}));
         agent.reply_to_step("inventory", &machine).await.json_with_status(204);
-        let shown = service.get(&cluster_path(&made)).await.json_with_status(200);
-        assert_eq!(shown["host_networks"], json!([{"cidr": "192.168.1.0/24", "host_ids": [agent.id]}]));
+        let response = service.get(&cluster_path(&cluster)).await.json_with_status(200);
+        assert_eq!(response["host_networks"], json!([{"cidr": "192.168.1.0/24", "host_ids": [agent.id]}]));
         agent.reply_to_step("inventory", &json!({"hostname": "node-1"})).await.json_with_status(204);
-        let shown = service.get(&cluster_path(&made)).await.json_with_status(200);
-        assert_eq!(shown["host_networks"], json!([]));
+        let response = service.get(&cluster_path(&cluster)).await.json_with_status(200);
+        assert_eq!(response["host_networks"], json!([]));
     });
 }
 
@@ -801,18 +811,18 @@ fn deleted_cluster_keeps_no_secrets() {
     on_each_database(async |service| {
         let proxies =
             json!({"http_proxy": "http://me:hidden@10.0.0.1:3128", "https_proxy": "http://10.0.0.1:3128"});
-        let made = create_cluster(service, &proxies).await;
-        service.delete(&cluster_path(&made)).await.json_with_status(204);
-        let id = made["id"].as_str().unwrap().parse().unwrap();
+        let cluster = create_cluster(service, &proxies).await;
+        service.delete(&cluster_path(&cluster)).await.json_with_status(204);
+        let id = cluster["id"].as_str().unwrap().parse().unwrap();
         let stored: Option<Stored<ClusterRecord>> = service.inventory.records().find(None, id).await.unwrap();
         let document = serde_json::to_string(&stored.unwrap().record).unwrap();
         for secret in ["dXNlcjpwYXNz", "hidden"] {
             assert!(!document.contains(secret), "{document}");
         }
         let request =
-            service.request(Method::GET, &cluster_path(&made)).header("get_unregistered_clusters", "true");
-        let shown = send_request(request).await.json_with_status(200);
-        assert_eq!((&shown["name"], &shown["https_proxy"]), (&made["name"], &made["https_proxy"]));
-        assert_eq!(shown["http_proxy"], "http://*****@10.0.0.1:3128");
+            service.request(Method::GET, &cluster_path(&cluster)).header("get_unregistered_clusters", "true");
+        let deleted = send_request(request).await.json_with_status(200);
+        assert_eq!((&deleted["name"], &deleted["https_proxy"]), (&cluster["name"], &cluster["https_proxy"]));
+        assert_eq!(deleted["http_proxy"], "http://*****@10.0.0.1:3128");
     });
 }

@@ -1,4 +1,4 @@
-//! Assessments at the same time as other changes, and assessments of several replicas.
+//! Assessments that run concurrently with other changes, and assessments of several replicas.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,24 +56,24 @@ async fn wait_until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
 }
 
 /// Changes a cluster and its hosts through a replica whose assessments do not end. Each response shows the state before
-/// the assessment, and the next assessment catches up.
+/// the assessment, and the next assessment updates it.
 async fn check_changes_without_assessment(service: &TestService, gate: Gate) {
     let cluster = ReadyCluster::assemble(service).await;
     let (store, inventory) = GatedStore::new(service, Point::Commit);
     store.set(gate);
     let agent = &cluster.agents()[0];
 
-    let shown =
+    let response =
         send(&inventory, "PATCH", &cluster.path(), &json!({"api_vips": [], "ingress_vips": []})).await;
-    assert_eq!((&shown["status"], &shown["api_vips"]), (&json!("ready"), &json!([])), "{gate:?}");
+    assert_eq!((&response["status"], &response["api_vips"]), (&json!("ready"), &json!([])), "{gate:?}");
     assert!(cluster.is_stale().await);
     cluster.assess().await;
     assert_eq!(cluster.status().await, "pending-for-input");
     service.patch(&cluster.path(), &with_both_vips()).await.json_with_status(201);
     assert_eq!(cluster.status().await, "ready");
 
-    let shown = send(&inventory, "PATCH", &agent.path(), &json!({"host_name": "node-1"})).await;
-    assert_eq!((&shown["status"], &shown["requested_hostname"]), (&json!("known"), &json!("node-1")));
+    let response = send(&inventory, "PATCH", &agent.path(), &json!({"host_name": "node-1"})).await;
+    assert_eq!((&response["status"], &response["requested_hostname"]), (&json!("known"), &json!("node-1")));
     cluster.assess().await;
     assert_eq!(
         (agent.stored_status().await, cluster.status().await),
@@ -106,7 +106,7 @@ fn failed_assessment_does_not_fail_the_change() {
 }
 
 #[test]
-fn report_of_a_host_that_an_assessment_does_not_write_does_not_restart_it() {
+fn report_of_an_unwritten_host_does_not_restart_the_assessment() {
     on_each_database(async |service| {
         let cluster = ReadyCluster::assemble(service).await;
         let (store, inventory) = GatedStore::new(service, Point::Commit);
@@ -141,7 +141,7 @@ fn host_that_changes_during_an_assessment_keeps_its_status() {
         cluster.report_good(2).await;
         cluster.report_poor(0).await;
         let events = cluster.event_count().await;
-        // The replica has read its view.
+        // By then, the replica has read its view of the cluster.
         store.set(Gate::ClosedAfter(1));
         let assessment = spawn_assessment(&inventory);
         store.wait_for_arrivals(2).await;
@@ -202,7 +202,7 @@ fn host_that_joins_or_leaves_restarts_the_assessment() {
     });
 }
 
-/// A second inventory of the same database: on SQLite, which has only one store, on the same store.
+/// Opens a second inventory of the same database. On SQLite, which supports only one store, it uses the same store.
 async fn second_inventory(service: &TestService, url: Option<&str>) -> Inventory {
     let store: Arc<dyn Store> = match url {
         Some(url) => Arc::new(SqlStore::open(url).await.unwrap()),
@@ -211,7 +211,7 @@ async fn second_inventory(service: &TestService, url: Option<&str>) -> Inventory
     inventory_on_store(store, service)
 }
 
-/// Requires that each status event of a host begins with the status of the one before. Returns their number.
+/// Asserts that each status event of a host begins with the status of the previous event. Returns the number of events.
 fn count_statuses(events: &[Event], agent: &FakeAgent<'_>) -> usize {
     let (mut before, mut count) = (None::<String>, 0);
     for event in events.iter().filter(|event| event.host.is_some_and(|host| host.to_string() == agent.id)) {
@@ -226,7 +226,7 @@ fn count_statuses(events: &[Event], agent: &FakeAgent<'_>) -> usize {
     count
 }
 
-/// Requires that each validation of a host fails and is fixed in turn.
+/// Asserts that each validation of a host alternates between failing and being fixed.
 fn check_validations(events: &[Event]) {
     let mut states = BTreeMap::new();
     for event in events {
@@ -300,7 +300,7 @@ fn messages(events: &[Event]) -> Vec<String> {
 }
 
 #[test]
-fn replica_without_notifications_finds_changes_in_the_database() {
+fn replica_without_notifications_detects_changes_in_the_database() {
     on_each_database(async |service| {
         let cluster = ReadyCluster::assemble(service).await;
         let deaf = GatedStore::without_notifications(service).await;
@@ -331,7 +331,7 @@ fn replica_without_notifications_does_not_overwrite_a_newer_assessment() {
         let events = cluster.events("host_status_updated").await.len();
         cluster.report_poor(0).await;
         assert_eq!(cluster.assess().await, 1);
-        // The replica remembers that this host could be installed.
+        // The replica's copy of the cluster is from a time when this host could be installed.
         cluster.report_poor(1).await;
         assert_eq!(deaf.assess_clusters().await.unwrap(), 1);
         assert_eq!(cluster.host_statuses().await, ["insufficient", "insufficient", "known"]);
@@ -364,8 +364,8 @@ fn paused_assessment_does_not_overwrite_a_newer_one() {
     });
 }
 
-/// Replaces the stored assessment by one that has seen more: as if another replica had made it, and its changes were not
-/// reported yet.
+/// Replaces the stored assessment by one that has seen later changes, as if another replica had written it before this
+/// replica was notified of the changes.
 async fn store_newer_assessment(cluster: &ReadyCluster<'_>, part: &str) {
     let row = cluster.assessment().await;
     let mut document: Value = serde_json::from_str(&row.document).unwrap();
@@ -377,7 +377,7 @@ async fn store_newer_assessment(cluster: &ReadyCluster<'_>, part: &str) {
 }
 
 #[test]
-fn replica_that_has_seen_less_writes_nothing() {
+fn replica_with_an_outdated_view_writes_nothing() {
     on_each_database(async |service| {
         for part in ["seen_cluster", "seen_membership", "seen_progress"] {
             let cluster = ReadyCluster::assemble(service).await;
@@ -386,16 +386,16 @@ fn replica_that_has_seen_less_writes_nothing() {
             let before = (cluster.assessment().await, writes(service).await);
             assert_eq!(cluster.assess().await, 0, "{part}");
             assert_eq!((cluster.assessment().await, writes(service).await), before, "{part}");
-            // The change of a user succeeds, and shows the stored status.
-            let shown = service.patch(&cluster.agents()[0].path(), &json!({"host_role": "master"})).await;
-            assert_eq!(shown.json_with_status(201)["status"], "known", "{part}");
+            // The change of a user succeeds, and the response contains the stored status.
+            let response = service.patch(&cluster.agents()[0].path(), &json!({"host_role": "master"})).await;
+            assert_eq!(response.json_with_status(201)["status"], "known", "{part}");
             service.delete(&cluster.path()).await.json_with_status(204);
         }
     });
 }
 
 #[test]
-fn hosts_that_register_at_once_do_not_make_changes_of_their_cluster_fail() {
+fn concurrent_registrations_do_not_fail_changes_of_their_cluster() {
     const HOSTS: usize = 500;
     const CHANGES: usize = 20;
     on_each_database(async |service| {
@@ -409,8 +409,8 @@ fn hosts_that_register_at_once_do_not_make_changes_of_their_cluster_fail() {
         let change = async {
             for number in 0..CHANGES {
                 let body = json!({"name": format!("name-{number}")});
-                let shown = service.patch(&path, &body).await.json_with_status(201);
-                assert_eq!(shown["name"], body["name"]);
+                let response = service.patch(&path, &body).await.json_with_status(201);
+                assert_eq!(response["name"], body["name"]);
             }
         };
         tokio::join!(register, change);
@@ -419,21 +419,21 @@ fn hosts_that_register_at_once_do_not_make_changes_of_their_cluster_fail() {
         assert_eq!(usize::try_from(membership).unwrap(), HOSTS);
         service.inventory.assess_clusters().await.unwrap();
         assert!(stale_clusters(service).await.is_empty());
-        let shown = service.get(&path).await.json_with_status(200);
+        let response = service.get(&path).await.json_with_status(200);
         assert_eq!(
-            (shown["hosts"].as_array().unwrap().len(), &shown["name"]),
+            (response["hosts"].as_array().unwrap().len(), &response["name"]),
             (HOSTS, &json!(format!("name-{}", CHANGES - 1)))
         );
     });
 }
 
-/// Starts the background tasks of a service. If the task is aborted, they end as in a process that is killed.
+/// Starts the background tasks of a service. Aborting the task has the same effect on them as killing the process.
 fn start_tasks(service: &TestService) -> JoinHandle<()> {
     tokio::spawn(background::run(service.inventory.clone(), std::future::pending()))
 }
 
 #[test]
-fn reply_to_one_replica_shows_in_the_status_on_both() {
+fn reply_to_one_replica_changes_the_status_on_both() {
     let Some(server) = postgres_url() else { return };
     block_on(async {
         let database = TestDatabase::create(&server).await;
@@ -458,7 +458,7 @@ fn reply_to_one_replica_shows_in_the_status_on_both() {
         }
         assert_eq!(two.inventory.tasks().assessed_clusters(), 0, "only the leader assesses");
 
-        // The leader is killed. The next one has no notification of this change.
+        // The leader dies. The next leader gets no notification of this change.
         leader.abort();
         standby.abort();
         let _ = (leader.await, standby.await);
@@ -481,7 +481,7 @@ fn reply_to_one_replica_shows_in_the_status_on_both() {
     });
 }
 
-/// The leader of a single process does the same.
+/// The leader of a single process assesses the cluster, too.
 #[test]
 fn leader_assesses_a_cluster_after_a_reply() {
     on_each_database(async |service| {

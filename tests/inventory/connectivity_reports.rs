@@ -1,4 +1,4 @@
-//! Connectivity reports: small differences of measurements do not change a host.
+//! Connectivity reports: small differences of latency do not change a host.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::agent::FakeAgent;
 use crate::fleet::{Fleet, commits, connectivity_to, poll, stored_host, type_of};
 use crate::service::{TestService, on_each_database_with, only_own_validations};
 
-/// The hosts that an agent checks.
+/// Returns the hosts whose connectivity an agent checks.
 async fn targets(agent: &FakeAgent<'_>) -> Vec<ConnectivityCheckHost> {
     let steps = poll(agent).await;
     let step = steps.instructions.iter().find(|step| type_of(step) == "connectivity-check").unwrap();
@@ -24,23 +24,23 @@ async fn report(agent: &FakeAgent<'_>, targets: &[ConnectivityCheckHost], rtt_ms
     agent.reply_to_step("connectivity-check", &output).await.json_with_status(204);
 }
 
-/// The round-trip time in the report that clients see.
+/// Returns the round-trip time in the report that clients see.
 async fn shown_rtt(agent: &FakeAgent<'_>) -> f64 {
     let host = agent.get_host().await;
-    let shown: Value = serde_json::from_str(host["connectivity"].as_str().unwrap()).unwrap();
-    shown["remote_hosts"][0]["l3_connectivity"][0]["average_rtt_ms"].as_f64().unwrap()
+    let report: Value = serde_json::from_str(host["connectivity"].as_str().unwrap()).unwrap();
+    report["remote_hosts"][0]["l3_connectivity"][0]["average_rtt_ms"].as_f64().unwrap()
 }
 
 async fn wait_for_rtt(agent: &FakeAgent<'_>, rtt_ms: f64) {
-    let shown = async {
+    let reached = async {
         while shown_rtt(agent).await.to_bits() != rtt_ms.to_bits() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), shown).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(30), reached).await.unwrap();
 }
 
-/// What shows that a host was written: its record, and the number of commits.
+/// The state that a write of a host changes: its record, and the number of commits.
 async fn written(service: &TestService, agent: &FakeAgent<'_>) -> (i64, String, Value, u64) {
     let row = stored_host(agent).await;
     (row.generation, row.document, agent.get_host().await["updated_at"].clone(), commits(service))
@@ -59,7 +59,7 @@ fn small_differences_of_latency_change_no_host() {
             report(agent, &targets, rtt_ms).await;
             assert_eq!(written(service, agent).await, before, "{rtt_ms}");
         }
-        // The first of them is shown after a while. Others follow some minutes later.
+        // The first difference is visible after a while. Later ones follow after a few minutes.
         wait_for_rtt(agent, 1.5).await;
         let after = written(service, agent).await;
         assert_eq!((after.0, &after.1, &after.2), (before.0, &before.1, &before.2));
@@ -87,7 +87,7 @@ fn waiting_report_does_not_replace_a_later_one() {
         report(two, &of_two, 1.0).await;
         report(one, &of_one, 2.0).await;
         report(one, &of_one, 150.0).await;
-        // Reports of all hosts are stored together.
+        // Reports of all hosts are stored in one batch.
         report(two, &of_two, 3.0).await;
         wait_for_rtt(two, 3.0).await;
         assert!(shown_rtt(one).await > 149.0);

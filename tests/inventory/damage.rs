@@ -1,4 +1,4 @@
-//! Stored records that break an invariant: the service answers 500 instead of a default.
+//! Stored records that break an invariant: the service responds with 500 instead of assuming a default.
 
 use kindling::inventory::cluster::ClusterRecord;
 use kindling::inventory::id::{ClusterId, HostId, InfraEnvId};
@@ -87,7 +87,7 @@ fn damaged_report_is_not_replaced_by_the_next_reply() {
     });
 }
 
-/// The record says that the report exists: an empty one would be a wrong answer.
+/// According to the record, the report exists. An empty report would hide the damage.
 #[test]
 fn missing_report_is_an_internal_error() {
     on_each_database(async |service| {
@@ -98,7 +98,7 @@ fn missing_report_is_an_internal_error() {
         assert_failed(&agent.reply_to_step("container-image-availability", &images).await);
         assert_failed(&service.get(&agent.path()).await);
         assert_failed(&service.get(&format!("/v2/infra-envs/{}/hosts", agent.infra_env)).await);
-        // A new boot starts without reports.
+        // After a new boot, the host has no reports.
         agent.register().await.json_with_status(201);
         assert_eq!(agent.get_host().await["images_status"], Value::Null);
     });

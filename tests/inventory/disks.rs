@@ -1,4 +1,4 @@
-//! The disks of a host: which of them clients may choose, and why not the others.
+//! The disks of a host: which of them are eligible for the installation, and the reasons against the others.
 
 use kindling::inventory::Settings;
 use kindling::inventory::store::ReportKind;
@@ -9,14 +9,14 @@ use crate::clusters::create_cluster;
 use crate::fleet::{Fleet, report_of, stored_host, stored_report};
 use crate::service::{on_each_database, on_each_database_with};
 
-/// An inventory report with one disk of this size, in gigabytes.
+/// An inventory report with one disk of this size.
 fn report_with_disk(gigabytes: u64) -> Value {
     let mut report = report_of(1);
     report["disks"][0]["size_bytes"] = json!(gigabytes * 1_000_000_000);
     report
 }
 
-/// The reasons against the only disk of a host; none if it is eligible.
+/// Returns the reasons against the only disk of a host. Empty if the disk is eligible.
 async fn reasons(agent: &FakeAgent<'_>) -> Vec<String> {
     let host = agent.assessed_host().await;
     let inventory: Value = serde_json::from_str(host["inventory"].as_str().unwrap()).unwrap();
@@ -47,7 +47,7 @@ fn cluster_needs_larger_disks_than_the_pool() {
         assert_eq!(host["status"], "insufficient");
         assert!(host["status_info"].as_str().unwrap().contains("No eligible disks were found"), "{host}");
         assert!(host.get("installation_disk_id").is_none());
-        // The reasons are results, and not a part of the report.
+        // The reasons are results, and not part of the report.
         assert_eq!(stored_report(&agent, ReportKind::Inventory).await, in_pool);
 
         service.post(&format!("{}/actions/unbind", agent.path()), &json!({})).await.json_with_status(200);
@@ -86,7 +86,7 @@ fn role_changes_the_reasons_and_not_the_report() {
 }
 
 #[test]
-fn reasons_of_the_agent_are_kept_and_those_of_a_server_are_computed_again() {
+fn reasons_of_the_agent_are_kept_and_reasons_of_the_service_are_recomputed() {
     on_each_database(async |service| {
         let fleet = Fleet::register(service, 1, &json!({})).await;
         let agent = &fleet.agents[0];
@@ -104,7 +104,7 @@ fn reasons_of_the_agent_are_kept_and_those_of_a_server_are_computed_again() {
         let listed = service.get(&format!("/v2/infra-envs/{}/hosts", agent.infra_env)).await;
         let listed = listed.json_with_status(200)[0]["inventory"].clone();
         assert_eq!(listed, agent.assessed_host().await["inventory"]);
-        // Results that are equal are not written again.
+        // Equal results are not written again.
         let before = stored_host(agent).await;
         agent.reply_to_step("inventory", &report).await.json_with_status(204);
         assert_eq!(stored_host(agent).await, before);

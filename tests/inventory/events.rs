@@ -27,10 +27,10 @@ async fn get_events(service: &TestService, query: &str) -> ServiceAnswer {
     service.get(&format!("/v2/events?{query}")).await
 }
 
-/// The messages of the events that a query returns, in order.
+/// Returns the messages of the events that a query selects, in order.
 async fn event_messages(service: &TestService, query: &str) -> Vec<String> {
-    let found = get_events(service, query).await.json_with_status(200);
-    found.as_array().unwrap().iter().map(|event| event["message"].as_str().unwrap().to_owned()).collect()
+    let events = get_events(service, query).await.json_with_status(200);
+    events.as_array().unwrap().iter().map(|event| event["message"].as_str().unwrap().to_owned()).collect()
 }
 
 fn severity_counts(answer: &ServiceAnswer) -> [&str; 5] {
@@ -55,14 +55,14 @@ fn posted_event_is_returned_without_internal_fields() {
                     "request_id": Uuid::new_v4(), "props": r#"["a", 1, "b", "x"]"#}),
         )
         .await;
-        let mut found = get_events(service, &format!("cluster_id={cluster}")).await.json_with_status(200);
-        let time = found[0].as_object_mut().unwrap().remove("event_time").unwrap();
+        let mut events = get_events(service, &format!("cluster_id={cluster}")).await.json_with_status(200);
+        let time = events[0].as_object_mut().unwrap().remove("event_time").unwrap();
         assert!(
             !time.as_str().unwrap().starts_with("2026-01-01T00:00:00"),
             "the time is set by the server: {time}"
         );
         assert_eq!(
-            found,
+            events,
             json!([{"name": "test", "cluster_id": cluster, "host_id": host, "severity": "warning", "message": "It works",
                     "props": r#"{"a":1,"b":"x"}"#}])
         );
@@ -105,9 +105,9 @@ fn invalid_events_are_refused_or_dropped() {
             let reason = service.post("/v2/events", &body).await.refusal_reason(400);
             assert_eq!(reason, format!("{key} in body must not contain a NUL character"));
         }
-        let found = get_events(service, &format!("cluster_id={cluster}")).await.json_with_status(200);
-        assert_eq!(found.as_array().unwrap().len(), 1);
-        assert!(found[0].get("props").is_none());
+        let events = get_events(service, &format!("cluster_id={cluster}")).await.json_with_status(200);
+        assert_eq!(events.as_array().unwrap().len(), 1);
+        assert!(events[0].get("props").is_none());
     });
 }
 
@@ -218,15 +218,15 @@ fn events_of_deleted_resources_are_kept() {
         assert_eq!(answer.json_with_status(200), json!([]));
         assert_eq!(severity_counts(&answer), ["0", "0", "0", "0", "0"]);
         service.delete(&agent.path()).await.json_with_status(204);
-        let gone = format!("Host {} deregistered", agent.id);
-        let found = event_messages(service, &of_deleted).await;
-        assert_eq!(found, [format!("Host {}: Successfully registered", agent.id), gone.clone()]);
+        let deregistration = format!("Host {} deregistered", agent.id);
+        let messages = event_messages(service, &of_deleted).await;
+        assert_eq!(messages, [format!("Host {}: Successfully registered", agent.id), deregistration.clone()]);
         let with_other = event_messages(service, &format!("{of_deleted}&host_ids={}", other.id)).await;
         assert_eq!(with_other.len(), 3);
         assert_eq!(event_messages(service, &format!("host_ids={}", agent.id)).await, [""; 0]);
         assert_eq!(event_messages(service, &format!("host_ids={},{}", agent.id, other.id)).await.len(), 1);
         let of_infra_env = format!("infra_env_id={}", agent.infra_env);
-        assert!(event_messages(service, &of_infra_env).await.contains(&gone));
+        assert!(event_messages(service, &of_infra_env).await.contains(&deregistration));
         service.delete(&other.path()).await.json_with_status(204);
         service.delete(&format!("/v2/infra-envs/{}", agent.infra_env)).await.json_with_status(204);
         assert_eq!(event_messages(service, &of_infra_env).await, [""; 0]);
@@ -252,8 +252,8 @@ fn events_keep_the_id_of_their_request() {
         let page = service.inventory.records().store().events(&query).await.unwrap();
         let moved = page.events.iter().find(|event| event.name == "host_status_updated").unwrap();
         assert_eq!(moved.request, Some(id));
-        let gone = page.events.iter().find(|event| event.name == "host_deregistered").unwrap();
-        assert!(gone.request.is_some_and(|request| request != id));
+        let deregistration = page.events.iter().find(|event| event.name == "host_deregistered").unwrap();
+        assert!(deregistration.request.is_some_and(|request| request != id));
     });
 }
 

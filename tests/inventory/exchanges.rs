@@ -1,4 +1,4 @@
-//! What a service and the agents of its hosts send each other until the hosts can be installed.
+//! The steps and replies that a service and the agents of its hosts exchange, until the hosts can be installed.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ const KNOWN: [&str; 6] = [
     "verify-vips",
 ];
 
-/// The ids of all hosts but one, in order.
+/// Returns the ids of all hosts except one, in order.
 fn others(fleet: &Fleet<'_>, own: usize) -> Vec<String> {
     let ids = fleet.agents.iter().enumerate().filter(|(number, _)| *number != own);
     let mut ids: Vec<_> = ids.map(|(_, agent)| agent.id.clone()).collect();
@@ -53,7 +53,7 @@ fn hosts_of_a_compact_cluster_become_known() {
             };
             assert_eq!(StepRequest::parse(&steps.instructions[0]).unwrap(), StepRequest::Inventory(expected));
             reply_to_all(agent, &steps, number).await;
-            // Hosts that are being discovered are not checked.
+            // Connectivity checks do not include hosts without an inventory report.
             let reported = &fleet.agents[..number];
             let checked = checked_hosts(&poll(agent).await);
             assert_eq!(checked.map_or(0, |hosts| hosts.len()), reported.len());
@@ -119,7 +119,7 @@ fn arguments_have_the_values_of_the_cluster() {
             "quay.io",
         ];
         assert_eq!(names, expected);
-        // The next poll has the new values.
+        // The steps of the next poll contain the new values.
         let path = format!("/v2/clusters/{}", fleet.cluster);
         let change =
             json!({"api_vips": [], "ingress_vips": [], "base_dns_domain": "", "additional_ntp_source": ""});
@@ -280,7 +280,7 @@ fn disabled_steps_are_left_out_and_inventory_limits_are_sent() {
             steps.instructions[1].args,
             [agent.id.clone(), "--output-max-size=65536".to_owned(), "--disk-min-size=1073741824".to_owned()]
         );
-        // Replies to such steps are stored all the same.
+        // Replies to disabled steps are still stored.
         let sources = json!({"ntp_sources": [{"source_name": "a", "source_state": "synced"}]});
         agent.reply_to_step("ntp-synchronizer", &sources).await.json_with_status(204);
         assert!(agent.assessed_host().await["ntp_sources"].is_string());

@@ -1,7 +1,7 @@
-//! Files next to the records, in a directory and, if there is a server for it, in a bucket.
+//! Files next to the records: in a directory, or in a bucket if a server is available.
 //!
-//! `KINDLING_TEST_S3` is the URL of a server that speaks S3 and accepts any credentials. Without it, the test prints a
-//! notice, or fails with `KINDLING_REQUIRE_TOOLS=1`.
+//! `KINDLING_TEST_S3` is the URL of an S3 server that accepts any credentials. Without it, the test prints a notice, or
+//! fails with `KINDLING_REQUIRE_TOOLS=1`.
 
 use std::convert::Infallible;
 use std::env;
@@ -48,7 +48,7 @@ async fn file_names(files: &FileStore, folder: &str) -> Vec<String> {
     files.list(&file_path(folder)).await.unwrap().iter().map(|file| file.path.to_string()).collect()
 }
 
-/// Non-repeating content.
+/// Content without repetition.
 fn content_of_len(len: usize) -> Vec<u8> {
     (0..len.div_ceil(8) as u64)
         .flat_map(|number| number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes())
@@ -56,7 +56,7 @@ fn content_of_len(len: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Behaviour of every file store.
+/// Tests the behaviour that every file store must have.
 async fn assert_conforms(files: &FileStore) {
     assert_eq!(read_file(files, "a/none").await, None);
     assert!(file_names(files, "a").await.is_empty());
@@ -91,14 +91,14 @@ async fn assert_failed_write_keeps_the_old_file(files: &FileStore) {
         let broken = parts.chain(stream::iter([Err("the line is dead")]));
         let error = files.put(&file_path("kept/file"), broken, u64::MAX).await.unwrap_err();
         assert!(matches!(error, FileError::BrokenOff { received, .. } if received == len as u64), "{error}");
-        // The caller has gone away.
+        // The caller drops the upload.
         let slow = one_chunk_stream(&content_of_len(len))
             .map(Ok::<_, Infallible>)
             .map(|part| part.unwrap())
             .chain(stream::pending());
         let file = file_path("kept/file");
-        let put = files.put(&file, slow, u64::MAX);
-        assert!(tokio::time::timeout(Duration::from_millis(300), put).await.is_err());
+        let upload = files.put(&file, slow, u64::MAX);
+        assert!(tokio::time::timeout(Duration::from_millis(300), upload).await.is_err());
         assert_eq!(read_file(files, "kept/file").await.unwrap(), b"old");
         assert_eq!(file_names(files, "kept").await, ["kept/file"]);
     }
@@ -179,7 +179,7 @@ fn rejects_invalid_locations() {
     assert!(matches!(FileStore::in_directory(file.path()), Err(FileError::Directory { .. })));
 }
 
-/// Returns the values of an element in the list of all incomplete uploads of a bucket, sorted.
+/// Returns the sorted values of an XML element in the list of all incomplete uploads of a bucket.
 async fn in_list_of_uploads(bucket: &str, element: &str) -> Vec<String> {
     let server = env::var("S3_ENDPOINT_URL").unwrap();
     let list = reqwest::get(format!("{server}/{bucket}?uploads")).await.unwrap().text().await.unwrap();
@@ -190,18 +190,17 @@ async fn in_list_of_uploads(bucket: &str, element: &str) -> Vec<String> {
     values
 }
 
-/// Returns the keys of all incomplete uploads of a bucket.
 async fn incomplete_uploads(bucket: &str) -> Vec<String> {
     in_list_of_uploads(bucket, "Key").await
 }
 
-/// Returns the time when the newest incomplete upload of a bucket began.
+/// Returns the start time of the newest incomplete upload of a bucket.
 async fn newest_upload_time(bucket: &str) -> DateTime<Utc> {
     in_list_of_uploads(bucket, "Initiated").await.last().unwrap().parse().unwrap()
 }
 
 async fn assert_incomplete_uploads_are_removed(files: &FileStore, bucket: &str) {
-    // Those of callers that have left or sent too much are removed without a further call.
+    // The store removes the uploads of callers that have disconnected or sent too much, without a further call.
     for _ in 0..500 {
         if incomplete_uploads(bucket).await.is_empty() {
             break;
@@ -211,8 +210,8 @@ async fn assert_incomplete_uploads_are_removed(files: &FileStore, bucket: &str) 
     assert!(incomplete_uploads(bucket).await.is_empty());
     let server = env::var("S3_ENDPOINT_URL").unwrap();
     for key in ["some/prefix/clusters/a/logs", "some/prefix/.other", "elsewhere/file"] {
-        let begun = reqwest::Client::new().post(format!("{server}/{bucket}/{key}?uploads")).send().await;
-        assert!(begun.unwrap().status().is_success());
+        let response = reqwest::Client::new().post(format!("{server}/{bucket}/{key}?uploads")).send().await;
+        assert!(response.unwrap().status().is_success());
     }
     assert_eq!(incomplete_uploads(bucket).await.len(), 3);
     // The server's clock may differ from the clock of this machine.
@@ -231,10 +230,10 @@ fn bucket_stores_files() {
     };
     let bucket = format!("kindling-{}", Uuid::new_v4().simple());
     block_on(async {
-        let made = reqwest::Client::new().put(format!("{server}/{bucket}")).send().await.unwrap();
-        assert!(made.status().is_success(), "{made:?}");
+        let response = reqwest::Client::new().put(format!("{server}/{bucket}")).send().await.unwrap();
+        assert!(response.status().is_success(), "{response:?}");
     });
-    // The settings of a bucket are variables, which a process cannot change safely for itself.
+    // The settings of a bucket are environment variables, which a process cannot safely change for itself.
     let output = test_process("files::process_on_a_bucket", &bucket)
         .env("S3_ENDPOINT_URL", &server)
         .env("AWS_ACCESS_KEY_ID", "test")

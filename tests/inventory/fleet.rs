@@ -36,7 +36,7 @@ pub(crate) fn with_vips() -> Value {
     })
 }
 
-/// An inventory report of one of several hosts in the same network.
+/// The inventory report of host `number`. All hosts are in the same network.
 pub(crate) fn report_of(number: usize) -> Value {
     let mut report = inventory_report(&format!("node-{number}"));
     report["interfaces"][0]["mac_address"] =
@@ -46,13 +46,13 @@ pub(crate) fn report_of(number: usize) -> Value {
 }
 
 impl<'a> Fleet<'a> {
-    /// Registers hosts in an infra-env that is bound to a new cluster.
+    /// Registers hosts in an infra-env of a new cluster.
     pub(crate) async fn register(service: &'a TestService, hosts: usize, settings: &Value) -> Self {
         let cluster = create_cluster(service, settings).await["id"].as_str().unwrap().to_owned();
         Self::register_in(service, hosts, cluster).await
     }
 
-    /// Registers hosts in an infra-env that is bound to a cluster.
+    /// Registers hosts in an infra-env of a cluster.
     pub(crate) async fn register_in(service: &'a TestService, hosts: usize, cluster: String) -> Self {
         let infra_env = create_infra_env(service, &json!({"cluster_id": cluster})).await;
         let agents: Vec<_> = (0..hosts).map(|_| FakeAgent::new(service, &infra_env)).collect();
@@ -71,7 +71,7 @@ impl<'a> Fleet<'a> {
         fleet
     }
 
-    /// The cluster as users see it.
+    /// Returns the cluster as users see it.
     pub(crate) async fn get_cluster(&self) -> Value {
         self.service.get(&format!("/v2/clusters/{}", self.cluster)).await.json_with_status(200)
     }
@@ -92,17 +92,17 @@ pub(crate) async fn poll_at(agent: &FakeAgent<'_>, clock: i64) -> ServiceAnswer 
     send_request(request.header("discovery_agent_version", &agent.version)).await
 }
 
-/// The types of steps.
+/// Returns the types of steps.
 pub(crate) fn types(steps: &Steps) -> Vec<&'static str> {
     steps.instructions.iter().map(type_of).collect()
 }
 
-/// The type of a step, which must be known.
+/// Returns the type of a step, which must be a known type.
 pub(crate) fn type_of(step: &Step) -> &'static str {
     step.step_type.known().unwrap().as_str()
 }
 
-/// The hosts in the arguments of a connectivity check; `None` without such a step.
+/// Returns the hosts in the arguments of a connectivity check; `None` without such a step.
 pub(crate) fn checked_hosts(steps: &Steps) -> Option<Vec<String>> {
     let step = steps.instructions.iter().find(|step| type_of(step) == "connectivity-check")?;
     let StepRequest::ConnectivityCheck(hosts) = StepRequest::parse(step).unwrap() else { panic!("{step:?}") };
@@ -134,7 +134,7 @@ pub(crate) fn connectivity_to<'h>(
     json!({"remote_hosts": remote.collect::<Vec<_>>()})
 }
 
-/// The output of a step, computed from its arguments. `number` is that of the host.
+/// Computes the output of a step from its arguments. `number` is the number of the host.
 pub(crate) fn output_of(step: &Step, number: usize) -> Value {
     match StepRequest::parse(step).unwrap() {
         StepRequest::Inventory(_) => report_of(number),
@@ -164,7 +164,7 @@ pub(crate) fn output_of(step: &Step, number: usize) -> Value {
     }
 }
 
-/// Replies to all steps as the agent of the host with this number.
+/// Replies to all steps, as the agent of host `number`.
 pub(crate) async fn reply_to_all(agent: &FakeAgent<'_>, steps: &Steps, number: usize) {
     for step in &steps.instructions {
         let reply = json!({
@@ -175,17 +175,14 @@ pub(crate) async fn reply_to_all(agent: &FakeAgent<'_>, steps: &Steps, number: u
     }
 }
 
-/// The key of a host.
 pub(crate) fn host_key(agent: &FakeAgent<'_>) -> Key {
     Key { kind: Kind::Host, parent: Some(agent.infra_env.parse().unwrap()), id: agent.id.parse().unwrap() }
 }
 
-/// The stored record of a host.
 pub(crate) async fn stored_host(agent: &FakeAgent<'_>) -> Row {
     agent.service.inventory.records().store().get(host_key(agent)).await.unwrap().unwrap()
 }
 
-/// A stored report of a host.
 pub(crate) async fn stored_report(agent: &FakeAgent<'_>, kind: ReportKind) -> Option<String> {
     let records = agent.service.inventory.records();
     let reports = records.reports(host_key(agent), ReportKinds::new(ReportKind::ALL)).await.unwrap();
@@ -225,7 +222,7 @@ pub(crate) async fn start(url: &str, change: impl FnOnce(&mut Settings)) -> Test
     TestService::start_on_store(SqlStore::open(url).await.unwrap(), None, Policy::Open, change).await
 }
 
-/// The identity of a host, for an agent that talks to a service which was started later.
+/// The identity of a host, for an agent that uses a later process of the service.
 #[derive(Clone)]
 pub(crate) struct HostIdentity {
     infra_env: String,

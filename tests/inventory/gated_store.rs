@@ -1,4 +1,4 @@
-//! A store that a test stops at one point of the assessments of clusters.
+//! A store that can stop assessments of clusters at one point.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,24 +18,24 @@ use crate::service::{TestService, inventory_on_store};
 /// Maximum time until an assessment arrives at the gate.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where assessments are stopped.
+/// The point at which assessments are stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
     /// Before the commit.
     Commit,
-    /// Before the record of the cluster is read. A new replica reads it for its view, and again after that.
+    /// Before the store reads the record of the cluster. A new replica reads it twice: for its view, and afterwards.
     ClusterRead,
 }
 
-/// What happens to an assessment at the point.
+/// The effect on an assessment at the point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gate {
     Open,
-    /// It waits until the gate is open.
+    /// The assessment waits until the gate is open.
     Closed,
-    /// It waits, unless it is one of the first arrivals.
+    /// The assessment waits, except for the given number of first arrivals.
     ClosedAfter(usize),
-    /// It fails.
+    /// The assessment fails.
     Broken,
 }
 
@@ -50,11 +50,11 @@ impl Gate {
     }
 }
 
-/// The store of a service with a gate.
+/// The store of a service, with a gate.
 #[derive(Debug)]
 pub(crate) struct GatedStore {
     store: Arc<dyn Store>,
-    /// The store with the feed of this one.
+    /// The store whose feed reports the changes of this store.
     feed_store: Arc<dyn Store>,
     _directory: Option<TempDir>,
     point: Point,
@@ -64,13 +64,14 @@ pub(crate) struct GatedStore {
 }
 
 impl GatedStore {
-    /// A store with an open gate, and an inventory on it. It is a second replica of the service, with the same feed.
+    /// Creates a store with an open gate, and an inventory on it. This is a second replica of the service, with the
+    /// same feed.
     pub(crate) fn new(service: &TestService, point: Point) -> (Arc<Self>, Inventory) {
         let feed_store = Arc::clone(service.inventory.records().store());
         Self::with_feed_of(feed_store, None, service, point)
     }
 
-    /// The inventory of a replica that no change is reported to.
+    /// Opens the inventory of a replica that receives no notifications of changes.
     pub(crate) async fn without_notifications(service: &TestService) -> Inventory {
         let directory = TempDir::new().unwrap();
         let unused = SqlStore::open_file(&directory.path().join("unused.db")).await.unwrap();

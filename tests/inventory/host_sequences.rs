@@ -1,4 +1,4 @@
-//! Random sequences of registrations, polls and step replies: in the end, the facts alone decide the status.
+//! Random sequences of registrations, polls and step replies. At the end, only the facts decide the status.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -8,7 +8,7 @@ use crate::agent::{FakeAgent, events_of_infra_env, inventory_report};
 use crate::fleet::stored_host;
 use crate::service::{TestService, on_each_database};
 
-/// Something that an agent does.
+/// An action of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Register,
@@ -93,7 +93,7 @@ async fn check(service: &TestService, actions: &[Action]) -> Result<(), TestCase
         service.inventory.disconnect_silent_hosts().await.unwrap();
     }
     prop_assert_eq!(agent.host_status().await, facts.status());
-    // Facts that do not change cause no write of the host and no event. Its check-ins are stored in between.
+    // Unchanged facts cause no write of the host and no event. Meanwhile, its check-ins are stored.
     let generation = async || stored_host(&agent).await.generation;
     if let Some(last) = actions.last().filter(|action| **action != Action::Register) {
         let (before, events) = (generation().await, events_of_infra_env(service, &agent.infra_env).await);

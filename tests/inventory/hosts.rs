@@ -1,4 +1,4 @@
-//! Hosts: what users see and change.
+//! Hosts: the values that users see and change.
 
 use kindling::inventory::cluster::ClusterStatus;
 use kindling::inventory::host::{HostRecord, HostStage, HostStatus, InstallationDisk, ReportSummary};
@@ -16,8 +16,8 @@ use crate::service::{
 async fn create_cluster(service: &TestService, more: &Value) -> String {
     let mut body = json!({"name": "demo", "openshift_version": "4.18", "pull_secret": PULL_SECRET});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let made = service.post("/v2/clusters", &body).await.json_with_status(201);
-    made["id"].as_str().unwrap().to_owned()
+    let cluster = service.post("/v2/clusters", &body).await.json_with_status(201);
+    cluster["id"].as_str().unwrap().to_owned()
 }
 
 /// Imports an existing cluster and returns its id.
@@ -25,11 +25,11 @@ async fn import_cluster(service: &TestService) -> String {
     let body = json!({
         "name": "old", "api_vip_dnsname": "api.old.example.com", "openshift_cluster_id": Uuid::new_v4(),
     });
-    let made = service.post("/v2/clusters/import", &body).await.json_with_status(201);
-    made["id"].as_str().unwrap().to_owned()
+    let cluster = service.post("/v2/clusters/import", &body).await.json_with_status(201);
+    cluster["id"].as_str().unwrap().to_owned()
 }
 
-/// Gives a host an inventory report and an installation disk, in any state. [`alter_host`] stores the report.
+/// Adds an inventory report and an installation disk to a host, in any state. [`alter_host`] stores the report.
 fn set_installation_disk(host: &mut HostRecord) {
     let summary = ReportSummary::new(&inventory_report("node-1").to_string());
     host.findings.reports.insert(ReportKind::Inventory.as_str().to_owned(), summary);
@@ -37,7 +37,7 @@ fn set_installation_disk(host: &mut HostRecord) {
     host.choices.installation_disk = Some(InstallationDisk { id, path: "/dev/sda".to_owned() });
 }
 
-/// Changes a host as only an installation does.
+/// Changes a host in a way that only an installation does.
 async fn alter_host(service: &TestService, agent: &FakeAgent<'_>, how: impl Fn(&mut HostRecord)) {
     let infra_env: InfraEnvId = agent.infra_env.parse().unwrap();
     let id: HostId = agent.id.parse().unwrap();
@@ -138,9 +138,9 @@ fn users_set_disks() {
         agent.reply_to_step("inventory", &two).await.json_with_status(204);
         let choose =
             async |disks: Value| service.patch(&agent.path(), &json!({"disks_selected_config": disks})).await;
-        let chosen = choose(json!([{"id": "other", "role": "install"}])).await.json_with_status(201);
-        assert_eq!(chosen["installation_disk_id"], "other");
-        assert_eq!(chosen["installation_disk_path"], "/dev/sdb");
+        let response = choose(json!([{"id": "other", "role": "install"}])).await.json_with_status(201);
+        assert_eq!(response["installation_disk_id"], "other");
+        assert_eq!(response["installation_disk_path"], "/dev/sdb");
         agent.reply_to_step("inventory", &two).await.json_with_status(204);
         assert_eq!(
             agent.get_host().await["installation_disk_id"],
@@ -293,9 +293,9 @@ fn host_is_bound_to_a_cluster_and_unbound() {
         );
         assert_eq!(agent.step_types().await, ["free-network-addresses", "inventory", "ntp-synchronizer"]);
 
-        let shown = service.get(&format!("/v2/clusters/{cluster}")).await.json_with_status(200);
-        assert_eq!(shown["hosts"][0]["id"], agent.id.as_str());
-        assert_eq!((&shown["ready_host_count"], &shown["total_host_count"]), (&json!(1), &json!(1)));
+        let response = service.get(&format!("/v2/clusters/{cluster}")).await.json_with_status(200);
+        assert_eq!(response["hosts"][0]["id"], agent.id.as_str());
+        assert_eq!((&response["ready_host_count"], &response["total_host_count"]), (&json!(1), &json!(1)));
 
         let left = service.post(&unbind, &json!({})).await.json_with_status(200);
         assert_eq!(left["status"], "unbinding");
@@ -338,9 +338,9 @@ fn bind_refusal_names_its_reason() {
         );
         arm.register().await.json_with_status(201);
         arm.reply_to_step("inventory", &inventory_report("node-2")).await.json_with_status(204);
-        let wanted = create_cluster(service, &json!({})).await;
+        let target = create_cluster(service, &json!({})).await;
         let answer =
-            service.post(&format!("{}/actions/bind", arm.path()), &json!({"cluster_id": wanted})).await;
+            service.post(&format!("{}/actions/bind", arm.path()), &json!({"cluster_id": target})).await;
         assert_eq!(
             answer.refusal_reason(400),
             "InfraEnv's CPU architecture (arm64) doesn't match Cluster's (x86_64)"
@@ -547,8 +547,8 @@ fn installing_cluster_refuses_new_hosts_only() {
     on_each_database(async |service| {
         let id = create_cluster(service, &json!({})).await;
         let infra_env = create_infra_env(service, &json!({"cluster_id": id})).await;
-        let known = FakeAgent::new(service, &infra_env);
-        known.register().await.json_with_status(201);
+        let agent = FakeAgent::new(service, &infra_env);
+        agent.register().await.json_with_status(201);
         let records = service.inventory.records();
         let cluster = id.parse().unwrap();
         records
@@ -563,7 +563,7 @@ fn installing_cluster_refuses_new_hosts_only() {
             .unwrap();
         let reason = FakeAgent::new(service, &infra_env).register().await.refusal_reason(409);
         assert_eq!(reason, format!("Cluster {id} is in state finalizing and cannot accept hosts"));
-        known.register().await.json_with_status(201);
+        agent.register().await.json_with_status(201);
         let events = events_of_infra_env(service, &infra_env).await;
         assert!(has_event(&events, "host_registration_failed", &reason));
     });
@@ -658,7 +658,7 @@ fn progress_never_goes_back() {
 }
 
 #[test]
-fn day_2_host_is_done_after_reboot() {
+fn day_2_host_is_done_after_its_reboot() {
     on_each_database(async |service| {
         let old = import_cluster(service).await;
         let agent = FakeAgent::new(service, &create_infra_env(service, &json!({"cluster_id": old})).await);
@@ -714,9 +714,9 @@ fn log_upload_state_is_stored() {
         let cluster = format!("/v2/clusters/{}", create_cluster(service, &json!({})).await);
         let path = format!("{cluster}/logs-progress");
         service.put(&path, &json!({"logs_state": "requested"})).await.json_with_status(204);
-        let shown = service.get(&cluster).await.json_with_status(200);
-        assert_eq!(shown["logs_info"], "requested");
-        assert!(shown["controller_logs_started_at"].as_str().unwrap().starts_with("20"));
+        let response = service.get(&cluster).await.json_with_status(200);
+        assert_eq!(response["logs_info"], "requested");
+        assert!(response["controller_logs_started_at"].as_str().unwrap().starts_with("20"));
         let unknown = format!("/v2/clusters/{}/logs-progress", Uuid::new_v4());
         service.put(&unknown, &json!({"logs_state": "requested"})).await.refusal_reason(404);
     });

@@ -1,4 +1,4 @@
-//! Jobs: they survive a kill and failures, run once, and end visibly.
+//! Jobs: they survive failures and the kill of a process, run once, and their end is visible.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -32,7 +32,7 @@ async fn create_cluster(service: &TestService) -> String {
     service.post("/v2/clusters", &body).await.json_with_status(201)["id"].as_str().unwrap().to_owned()
 }
 
-/// A job that is due, as one whose creator was killed.
+/// Adds a job that is due, like a job whose creator was killed.
 async fn add_due_job(inventory: &Inventory, cluster: &str, attempts: u32) -> JobRecord {
     let work = JobWork::DeleteClusterFiles { cluster: cluster.parse().unwrap() };
     let mut job = JobRecord::new(work, Utc::now() - TimeDelta::seconds(1));
@@ -61,7 +61,7 @@ async fn put_file(files: &FileStore, cluster: &str) -> FilePath {
     path
 }
 
-/// The same inventory whose files cannot be deleted: their folder is a file.
+/// Opens the same inventory with files that cannot be deleted, because a file is in place of their folder.
 fn with_broken_files(service: &TestService, directory: &Path) -> Inventory {
     let inventory = &service.inventory;
     let files = FileStore::in_directory(&directory.join("files")).unwrap();
@@ -86,7 +86,7 @@ fn start_tasks(service: &TestService) -> JoinHandle<()> {
     tokio::spawn(background::run(service.inventory.clone(), std::future::pending()))
 }
 
-/// Waits until a condition holds, at most 20 seconds: less than the interval of the task.
+/// Waits until a condition holds, for at most 20 seconds: less than the interval of the task.
 async fn wait_until(failure: &str, mut holds: impl AsyncFnMut() -> bool) {
     for _ in 0..1000 {
         if holds().await {
@@ -131,7 +131,7 @@ fn job_of_a_killed_process_is_completed() {
     on_each_database(async |service| {
         let cluster = create_cluster(service).await;
         let file = put_file(service.inventory.files(), &cluster).await;
-        // Before its first attempt, and during a later one.
+        // Before the first attempt, and during a later one.
         for attempts in [0, 3] {
             add_due_job(&service.inventory, &cluster, attempts).await;
         }
@@ -207,8 +207,8 @@ fn several_workers_make_one_attempt() {
         let job = add_due_job(&broken, &cluster, 1).await;
         let attempts = (0..8).map(|_| broken.run_job(job.id));
         let outcomes = futures_util::future::join_all(attempts).await;
-        let made = outcomes.iter().filter(|outcome| **outcome == JobOutcome::WillRetry).count();
-        assert_eq!(made, 1, "{outcomes:?}");
+        let retries = outcomes.iter().filter(|outcome| **outcome == JobOutcome::WillRetry).count();
+        assert_eq!(retries, 1, "{outcomes:?}");
         assert_eq!(jobs(&broken).await[0].attempts, 2);
     });
 }
@@ -225,7 +225,7 @@ fn cancelled_job_ends() {
     });
 }
 
-/// Runs the background tasks until it is killed. Its files are in a bucket that does not respond.
+/// Runs the background tasks until the process is killed. The files are in a bucket that does not respond.
 #[test]
 #[ignore = "the process that others kill"]
 fn process_that_runs_tasks() {

@@ -17,10 +17,10 @@ use crate::service::{
     PULL_SECRET, TestService, on_each_database, on_each_database_with, only_own_validations, send_request,
 };
 
-/// More hosts with real reports than fit in one page.
+/// Number of hosts with real reports, which need more than one page.
 const HOSTS: usize = 40;
 
-/// Copies a record with another id and another part of its document.
+/// Copies a record with another id, and replaces texts in its document.
 fn copy_of_row(row: &Row, replace: &[(&str, &str)]) -> Row {
     let id = Uuid::new_v4();
     let mut document = row.document.replace(&row.key.id.to_string(), &id.to_string());
@@ -32,7 +32,7 @@ fn copy_of_row(row: &Row, replace: &[(&str, &str)]) -> Row {
     copy
 }
 
-/// The steps that insert such a copy of a host, with its inventory report.
+/// Returns the steps that insert a copy of a host with its inventory report.
 fn copy_of_host((row, report): &(Row, String), replace: &[(&str, &str)]) -> [Step; 2] {
     let copy = copy_of_row(row, replace);
     [Step::PutReport(copy.key, ReportKind::Inventory, report.clone()), Step::Insert(copy)]
@@ -44,7 +44,7 @@ async fn commit_steps(service: &TestService, steps: impl IntoIterator<Item = Ste
     assert_eq!(outcome.unwrap(), Outcome::Done);
 }
 
-/// The first host, with its inventory report.
+/// Returns the first host, with its inventory report.
 async fn first_host(service: &TestService, filter: Filter) -> (Row, String) {
     let row = list_rows(service, filter).await.remove(0);
     let kinds = ReportKinds::new(&[ReportKind::Inventory]);
@@ -57,12 +57,13 @@ async fn list_rows(service: &TestService, filter: Filter) -> Vec<Row> {
     service.inventory.records().store().list(filter).await.unwrap()
 }
 
-/// An infra-env with many hosts, each with a report of 50 KiB. Returns its id, and those of its hosts in their order.
+/// Creates an infra-env with many hosts, each with a report of 50 KiB. Returns the id of the infra-env, and the ids of
+/// the hosts in their order.
 async fn many_hosts(service: &TestService) -> (String, Vec<String>) {
     many_hosts_in(service, &json!({})).await
 }
 
-/// The same with parameters of the infra-env.
+/// Like [`many_hosts`], with parameters of the infra-env.
 async fn many_hosts_in(service: &TestService, params: &Value) -> (String, Vec<String>) {
     let agent = FakeAgent::new(service, &create_infra_env(service, params).await);
     agent.register().await.json_with_status(201);
@@ -90,7 +91,7 @@ fn long_list_has_every_record_once_in_order() {
         let list = answer.json_with_status(200);
         assert_eq!(ids_in_list(&list), expected);
         assert_eq!(answer.header("content-type"), Some("application/json"));
-        // The length is only known if the whole list is in memory.
+        // A server knows the length only if the whole list is in memory.
         assert_eq!(answer.header("content-length"), None);
         assert!(answer.text.ends_with("}]\n"));
         let last = format!("{path}/{}", expected.last().unwrap());
@@ -129,23 +130,23 @@ fn changed_cluster_has_all_hosts_and_no_content_length() {
         let (_, expected) = many_hosts_in(service, &json!({"cluster_id": cluster})).await;
         let path = format!("/v2/clusters/{cluster}");
         let changed = service.patch(&path, &json!({"name": "other"})).await;
-        let shown = changed.json_with_status(201);
-        assert_eq!(ids_in_list(&shown["hosts"]), expected);
-        // The length is only known if all hosts are in memory.
+        let response = changed.json_with_status(201);
+        assert_eq!(ids_in_list(&response["hosts"]), expected);
+        // A server knows the length only if all hosts are in memory.
         assert_eq!(changed.header("content-length"), None);
-        assert_eq!(shown["name"], "other");
+        assert_eq!(response["name"], "other");
         assert_eq!(changed.text, service.get(&path).await.text);
     });
 }
 
-/// Copies the first record of a filter, so that there are `count` of them, and returns their ids in order.
+/// Copies the first record of a filter until there are `count` records, and returns their ids in order.
 async fn multiply(service: &TestService, filter: Filter, count: usize) -> Vec<String> {
     let row = list_rows(service, filter).await.remove(0);
     commit_steps(service, (1..count).map(|_| Step::Insert(copy_of_row(&row, &[])))).await;
     list_rows(service, filter).await.iter().map(|row| row.key.id.to_string()).collect()
 }
 
-/// Ranges within a page, across pages, up to the end, and beyond it.
+/// Ranges within a page, across pages, up to the end, and beyond the end.
 const RANGES: [(usize, Option<usize>); 11] = [
     (0, Some(1)),
     (0, Some(64)),
@@ -216,7 +217,7 @@ fn limit_and_offset_select_a_part_of_each_list() {
     });
 }
 
-/// Programs that count hosts need not read tens of kilobytes for each of them.
+/// Programs that count hosts need not read tens of kilobytes for each host.
 #[test]
 fn host_list_of_an_infra_env_omits_reports_on_request() {
     on_each_database(async |service| {
@@ -291,7 +292,7 @@ fn rejects_invalid_limit_and_offset() {
 }
 
 #[test]
-fn counts_of_listed_clusters_equal_those_of_the_single_cluster() {
+fn counts_of_listed_clusters_equal_the_counts_of_each_cluster() {
     on_each_database_with(only_own_validations, async |service| {
         let (cluster, empty) = (create_cluster(service).await, create_cluster(service).await);
         let env = create_infra_env(service, &json!({"cluster_id": cluster})).await;
@@ -321,10 +322,11 @@ fn counts_of_listed_clusters_equal_those_of_the_single_cluster() {
     });
 }
 
-/// Hosts whose list is longer than all buffers between the server and a client.
+/// Number of hosts whose list is longer than all buffers between the server and a client.
 const MANY_HOSTS: usize = 600;
 
-/// Connects to the server. The kernel buffers at most 128 KiB for this client, otherwise up to a whole list.
+/// Connects to the server with small buffers. The kernel buffers at most 128 KiB for this client; with default buffers,
+/// it could hold a whole list.
 async fn connect_with_little_room(service: &TestService) -> TcpStream {
     let address = service.url("").strip_prefix("http://").unwrap().parse().unwrap();
     let socket = TcpSocket::new_v4().unwrap();
@@ -332,7 +334,7 @@ async fn connect_with_little_room(service: &TestService) -> TcpStream {
     socket.connect(address).await.unwrap()
 }
 
-/// A client that does not read costs one page, and gets the whole list later, with records that are added meanwhile.
+/// A client that does not read costs one page. Later it gets the whole list, including records added in the meantime.
 #[test]
 fn client_that_does_not_read_stops_the_list() {
     on_each_database(async |service| {
@@ -412,7 +414,7 @@ fn long_list_is_compressed_without_content_length() {
     });
 }
 
-/// A client must not mistake a part of a list for all of it.
+/// A client must not mistake a part of a list for the whole list.
 #[test]
 fn list_that_fails_midway_is_aborted() {
     on_each_database(async |service| {

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::agent::{FakeAgent, create_infra_env, inventory_report};
 use crate::service::{PULL_SECRET, ServiceAnswer, TestService, on_each_database, send_request};
 
-/// The size limit of logs.
+/// Maximum size of logs.
 const MAX_LOGS: usize = 262_144_000;
 
 async fn create_cluster(service: &TestService) -> String {
@@ -20,7 +20,7 @@ async fn create_cluster(service: &TestService) -> String {
     service.post("/v2/clusters", &body).await.json_with_status(201)["id"].as_str().unwrap().to_owned()
 }
 
-/// A cluster with a host in a new infra-env.
+/// Creates a cluster, and registers a host in a new infra-env of the cluster.
 async fn cluster_with_host(service: &TestService) -> (String, FakeAgent<'_>) {
     let cluster = create_cluster(service).await;
     let agent = FakeAgent::new(service, &create_infra_env(service, &json!({"cluster_id": cluster})).await);
@@ -37,7 +37,7 @@ fn log_form(content: &[u8]) -> Form {
     Form::new().part("upfile", Part::bytes(content.to_vec()).file_name("logs.tar.gz"))
 }
 
-/// A form with a file of any length that is generated on the fly.
+/// A form with a file of `len` bytes, which is generated while it is sent.
 fn generated_log_form(len: usize) -> Form {
     const PIECE: usize = 1 << 20;
     let pieces = (0..len.div_ceil(PIECE)).map(move |index| {
@@ -51,7 +51,7 @@ async fn download_logs(service: &TestService, cluster: &str, query: &str) -> Ser
     service.get(&format!("/v2/clusters/{cluster}/logs?{query}")).await
 }
 
-/// The files of an archive: names and contents.
+/// Returns the files of an archive: names and contents.
 fn untar(mut archive: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     while archive[0] != 0 {
@@ -96,10 +96,10 @@ fn host_logs_are_stored_and_downloaded() {
         upload_logs(service, &cluster, &without, log_form(b"second")).await.json_with_status(204);
         assert_eq!(download_logs(service, &cluster, &of_host).await.text, "second");
         let events = service.get(&format!("/v2/events?host_ids={}", agent.id)).await.json_with_status(200);
-        let told: Vec<_> =
+        let uploads: Vec<_> =
             events.as_array().unwrap().iter().filter(|it| it["name"] == "host_logs_uploaded").collect();
-        assert_eq!(told.len(), 2);
-        assert_eq!(told[0]["message"], format!("Uploaded logs for host {} cluster {cluster}", agent.id));
+        assert_eq!(uploads.len(), 2);
+        assert_eq!(uploads[0]["message"], format!("Uploaded logs for host {} cluster {cluster}", agent.id));
     });
 }
 
@@ -120,8 +120,8 @@ fn cluster_logs_are_downloaded_as_an_archive() {
             upload_logs(service, &cluster, &query, log_form(content.as_bytes())).await.json_with_status(204);
         }
         upload_logs(service, &cluster, "logs_type=controller", log_form(b"c")).await.json_with_status(204);
-        let shown = service.get(&format!("/v2/clusters/{cluster}")).await.json_with_status(200);
-        assert!(shown["controller_logs_collected_at"].as_str().unwrap().starts_with("20"));
+        let response = service.get(&format!("/v2/clusters/{cluster}")).await.json_with_status(200);
+        assert!(response["controller_logs_collected_at"].as_str().unwrap().starts_with("20"));
         assert_eq!(download_logs(service, &cluster, "logs_type=controller").await.text, "c");
         for query in ["", "logs_type=all"] {
             let answer = download_logs(service, &cluster, query).await;
@@ -232,8 +232,8 @@ fn host_names_are_escaped_in_headers_and_archives() {
         upload_logs(service, &cluster, &query, log_form(b"x")).await.json_with_status(204);
         let answer = download_logs(service, &cluster, &query).await;
         assert!(answer.header("x-evil").is_none());
-        let shown = answer.header("content-disposition").unwrap();
-        assert!(shown.starts_with("attachment; filename=\"demo_.._.._xxx"), "{shown}");
+        let disposition = answer.header("content-disposition").unwrap();
+        assert!(disposition.starts_with("attachment; filename=\"demo_.._.._xxx"), "{disposition}");
         let files = untar(download_logs(service, &cluster, "").await.text.as_bytes());
         assert!(files[0].0.len() <= 100 && !files[0].0.contains('/'), "{files:?}");
         let _: Value = agent.get_host().await;
@@ -263,7 +263,6 @@ fn interrupted_log_upload_is_a_client_error() {
     });
 }
 
-/// The number of files of a cluster.
 async fn file_count(service: &TestService, cluster: &str) -> usize {
     let folder = FilePath::from_names(["clusters", cluster]).unwrap();
     service.inventory.files().list(&folder).await.unwrap().len()
@@ -293,7 +292,7 @@ fn logs_are_deleted_with_their_host_or_cluster() {
     });
 }
 
-/// Sends logs to a cluster, and runs `meanwhile` after the server asks for the body. Returns the start of the response.
+/// Sends logs to a cluster, and runs `happens` after the server requests the body. Returns the start of the response.
 async fn upload_around(
     service: &TestService,
     cluster: &str,
@@ -312,10 +311,10 @@ async fn upload_around(
         form.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // The server asks for the body after it has found the cluster.
-    let mut asked = [0; 25];
-    stream.read_exact(&mut asked).await.unwrap();
-    assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
+    // The server requests the body after it has found the cluster.
+    let mut interim_response = [0; 25];
+    stream.read_exact(&mut interim_response).await.unwrap();
+    assert_eq!(&interim_response, b"HTTP/1.1 100 Continue\r\n\r\n");
     happens.await;
     stream.write_all(form.as_bytes()).await.unwrap();
     let mut answer = String::new();
@@ -339,14 +338,14 @@ fn logs_uploaded_during_cluster_deletion_are_dropped() {
     });
 }
 
-/// Binds a host to a cluster and registers it there.
+/// Binds a host to a cluster, and registers the host again.
 async fn join(agent: &FakeAgent<'_>, cluster: &str) {
     let bind = format!("{}/actions/bind", agent.path());
     agent.service.post(&bind, &json!({"cluster_id": cluster})).await.json_with_status(200);
     agent.register().await.json_with_status(201);
 }
 
-/// Unbinds a host. It boots again and reports its hardware.
+/// Unbinds a host, which boots again and sends its inventory report.
 async fn leave(agent: &FakeAgent<'_>) {
     let unbind = format!("{}/actions/unbind", agent.path());
     agent.service.post(&unbind, &Value::Null).await.json_with_status(200);
@@ -394,7 +393,7 @@ fn host_that_joins_its_cluster_again_keeps_its_logs() {
 }
 
 #[test]
-fn host_that_is_deleted_and_registers_again_keeps_its_logs() {
+fn host_that_registers_again_after_a_deletion_keeps_its_logs() {
     on_each_database(async |service| {
         let (cluster, agent) = cluster_with_host(service).await;
         let query = format!("logs_type=host&host_id={}", agent.id);

@@ -1,7 +1,7 @@
 //! The API of the inventory over a real socket, on SQLite and on PostgreSQL.
 //!
-//! `KINDLING_TEST_POSTGRES` has the URL of a PostgreSQL server; every test creates its own database there. Without it,
-//! tests print a notice and run only on SQLite, or fail with `KINDLING_REQUIRE_TOOLS=1`.
+//! `KINDLING_TEST_POSTGRES` is the URL of a PostgreSQL server, on which every test creates its own database. Without
+//! it, tests print a notice and run only on SQLite, or fail with `KINDLING_REQUIRE_TOOLS=1`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 

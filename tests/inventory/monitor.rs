@@ -1,4 +1,4 @@
-//! The monitor: silent hosts become disconnected, once, whichever replica notices it.
+//! The monitor: silent hosts become disconnected, and only once, whichever replica detects their silence.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,10 +20,10 @@ use crate::database::{TestDatabase, postgres_url};
 use crate::service::{TestService, on_each_database_with, on_each_database_with_clock, send_request};
 use crate::store::{block_on, run_sql};
 
-/// How long a replica may take to take over.
+/// Maximum time until another replica takes over.
 const MAX_TAKEOVER: Duration = Duration::from_secs(15);
 
-/// Returns a change of settings.
+/// Returns a change of the maximum silence in the settings.
 fn limits(max_silence: Duration) -> impl Fn(&mut Settings) {
     move |settings| {
         settings.max_silence = max_silence;
@@ -47,7 +47,7 @@ fn start_tasks(service: &TestService) -> JoinHandle<()> {
     tokio::spawn(background::run(service.inventory.clone(), std::future::pending()))
 }
 
-/// Returns the messages of the events of an infra-env about disconnected hosts.
+/// Returns the number of disconnections in the events of an infra-env.
 async fn disconnections(service: &TestService, infra_env: &str) -> usize {
     let events = events_of_infra_env(service, infra_env).await;
     events.iter().filter(|(_, message)| message.contains("to disconnected-unbound")).count()
@@ -101,7 +101,7 @@ fn silent_hosts_are_disconnected_in_few_changes_and_reading_them_writes_nothing(
 fn monitor_disconnects_hosts_that_had_time_to_check_in() {
     on_each_database_with(limits(Duration::from_secs(5)), async |service| {
         let agent = FakeAgent::register_in_new_infra_env(service).await;
-        // As if the service had been stopped for that time.
+        // Has the same effect as stopping the service for this time.
         tokio::time::sleep(Duration::from_millis(5100)).await;
         let monitor = start_tasks(service);
         let tasks = service.inventory.tasks();
@@ -146,7 +146,7 @@ fn damaged_host_record_does_not_stop_the_monitor() {
 }
 
 #[test]
-fn ten_thousand_hosts_fall_silent_at_once() {
+fn ten_thousand_hosts_fall_silent_at_the_same_time() {
     const HOSTS: usize = 10_000;
     block_on(async {
         let directory = TempDir::new().unwrap();
@@ -183,7 +183,7 @@ fn ten_thousand_hosts_fall_silent_at_once() {
         assert_eq!(commits(&service), HOSTS as u64 / 100);
         let (before, commits_before) = (reads(&service), commits(&service));
         assert_eq!(service.inventory.disconnect_silent_hosts().await.unwrap(), 0);
-        // One read for each status that a host can have before, and one for check-ins in the future.
+        // One read for each earlier status of a host, and one for check-ins in the future.
         assert_eq!((reads(&service) - before, commits(&service) - commits_before), (10, 0));
         assert!(disconnections(&service, &env).await > 0);
         service.stop().await;
@@ -213,7 +213,7 @@ fn one_replica_monitors_and_another_takes_over() {
         assert_eq!(health(&two), Some(MonitorHealth::Standby));
         assert_eq!(two.inventory.tasks().disconnected_hosts(), 0);
 
-        // The first replica is killed: it does not give up its lease.
+        // Aborting the first replica has the effect of killing it: its lease remains.
         first.abort();
         wait_for(MAX_TAKEOVER, "no takeover", async || health(&two) == Some(MonitorHealth::Active)).await;
         FakeAgent::new(&two, &env).register().await.json_with_status(201);
@@ -221,7 +221,8 @@ fn one_replica_monitors_and_another_takes_over() {
         wait_for(Duration::from_secs(30), "a host stays connected", all).await;
         assert_eq!(two.inventory.tasks().disconnected_hosts(), 1);
 
-        // The second replica stops in order: the first one, started again, need not wait for the end of the lease.
+        // The second replica stops normally and releases its lease, so the restarted first replica need not wait for
+        // the end of the lease.
         second.abort();
         two.stop().await;
         let third = start_tasks(&one);

@@ -1,4 +1,4 @@
-//! Records that a newer release writes: an older release keeps the fields that it does not know.
+//! Records of a newer release: an older release keeps the fields that it does not support.
 
 use kindling::inventory::store::{Changes, Key, Kind, Outcome, Row, SCHEMA_VERSION, Step};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::agent::FakeAgent;
 use crate::service::{PULL_SECRET, TestService, on_each_database};
 
-/// Adds fields to a stored document, as a newer release does.
+/// Adds fields to a stored document, like a newer release.
 async fn write_as_newer_release(service: &TestService, key: Key, add: impl Fn(&mut Value)) {
     let store = service.inventory.records().store();
     let row = store.get(key).await.unwrap().unwrap();

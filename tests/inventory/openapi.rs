@@ -1,4 +1,4 @@
-//! The API document: it matches the committed file, and the service behaves as it says.
+//! The API document: it matches the committed file, and the service behaves as documented.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -37,7 +37,7 @@ fn api_document_is_served_at_all_its_paths() {
     });
 }
 
-/// Every reference of the document has a target.
+/// Every reference in the document has a target.
 #[test]
 fn api_document_is_complete() {
     let document = serde_json::to_value(kindling::http::openapi()).unwrap();
@@ -60,14 +60,14 @@ fn api_document_is_complete() {
     assert!(references > 50, "{references} references were checked");
 }
 
-/// Every body has an example that the service accepts: no refusal is about the body itself.
+/// Every body has an example that the service accepts: no error is about the body.
 #[test]
 fn body_examples_are_accepted() {
     let document = serde_json::to_value(kindling::http::openapi()).unwrap();
     assert_eq!(document["servers"][0]["url"], "/api/assisted-install");
     on_each_database(async |service| {
         let (infra_env, cluster, host) = create_resources(service).await;
-        let mut sent = 0;
+        let mut request_count = 0;
         for (path, operations) in document["paths"].as_object().unwrap() {
             let path = path.replace("{infra_env_id}", &infra_env).replace("{cluster_id}", &cluster);
             let path = path.replace("{host_id}", &host);
@@ -81,16 +81,17 @@ fn body_examples_are_accepted() {
                     continue;
                 };
                 let method = method.to_uppercase().parse().unwrap();
-                let answer = crate::service::send_request(service.request(method, &path).json(example)).await;
-                // The state of the resources may not allow it; that is found after the body was read.
+                let response =
+                    crate::service::send_request(service.request(method, &path).json(example)).await;
+                // The state of a resource may forbid the change, which the service detects after it has read the body.
                 let states = ["does not exist", "belongs to no cluster"];
-                let is_read = ![400, 422].contains(&answer.status)
-                    || states.iter().any(|state| answer.text.contains(state));
-                assert!(is_read, "{path} {example}: {answer:?}");
-                sent += 1;
+                let is_read = ![400, 422].contains(&response.status)
+                    || states.iter().any(|state| response.text.contains(state));
+                assert!(is_read, "{path} {example}: {response:?}");
+                request_count += 1;
             }
         }
-        assert!(sent > 15, "{sent}");
+        assert!(request_count > 15, "{request_count}");
     });
 }
 
@@ -100,9 +101,9 @@ fn responses_match_the_api_document() {
     on_each_database(async |service| {
         let selection = [
             ["--include-path-regex", "^/v2/"],
-            // These return a documented server error.
+            // These operations return a documented server error.
             ["--exclude-tag", "not implemented"],
-            // Its answer has no end.
+            // The response of this operation has no end.
             ["--exclude-operation-id", "v2StreamChanges"],
         ];
         let (document, base) = (service.url("/openapi.json"), service.url("/api/assisted-install"));

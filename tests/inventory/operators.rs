@@ -1,4 +1,4 @@
-//! What an operator in the same process does with function calls, beside the API and the agents.
+//! The function calls of an operator in the same process, next to the requests of users and agents.
 
 use assisted::infra_env::InfraEnvCreateParams;
 use chrono::Utc;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::agent::{FakeAgent, inventory_report};
 use crate::service::{PULL_SECRET, TestService, on_each_database};
 
-/// Creates an infra-env with this id as the operator of an `InfraEnv` does.
+/// Creates an infra-env with this id, like the operator for an `InfraEnv`.
 async fn ensure_infra_env(service: &TestService, id: InfraEnvId) {
     let params = json!({"name": "demo", "pull_secret": PULL_SECRET});
     let params: InfraEnvCreateParams = serde_json::from_value(params).unwrap();
@@ -49,7 +49,7 @@ fn rejects_api_changes_of_an_infra_env_with_an_owner() {
     });
 }
 
-/// Returns the document of a host without the values that follow from its creation.
+/// Returns the document of a host without the values that depend on its creation.
 fn comparable(mut host: Value) -> Value {
     let document = host.as_object_mut().unwrap();
     for key in
@@ -79,7 +79,7 @@ fn running_agent_of_a_restored_host_continues() {
         let inventory = &service.inventory;
         let key = key_of(&agent);
         let details = inventory.host_details(key).await.unwrap().unwrap();
-        // Everything is lost.
+        // Deletes everything, as in the loss of a database.
         inventory.deregister_host(key, None).await.unwrap();
         let owner = ResourceOwner::new("InfraEnv", "site", "demo");
         inventory.deregister_owned_infra_env(id, owner, None).await.unwrap();
@@ -108,7 +108,7 @@ fn running_agent_of_a_restored_host_continues() {
 fn watcher_sees_reports_of_hosts_and_no_check_ins() {
     on_each_database(async |service| {
         let agent = FakeAgent::register_in_new_infra_env(service).await;
-        // The first check-in may assess the host.
+        // The first check-in may cause an assessment of the host.
         agent.request_steps().await.json_with_status(200);
         let mut events = service.inventory.watch(WatchQuery::default());
         let mut changed_hosts = || {

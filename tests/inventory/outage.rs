@@ -12,13 +12,13 @@ use crate::database::{TestDatabase, postgres_url};
 use crate::service::{PULL_SECRET, TestService};
 use crate::store::block_on;
 
-/// What a proxy does with connections to its server.
+/// How the proxy handles connections to its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProxyMode {
     Forward,
-    /// Open connections break and new ones are refused.
+    /// Closes open connections, and refuses new ones.
     Refuse,
-    /// Connections stay open, but nothing arrives at the other end.
+    /// Keeps connections open, but forwards nothing.
     Swallow,
 }
 
@@ -48,7 +48,7 @@ async fn forward_connection(mut client: TcpStream, server: String, mut modes: wa
             _ = tokio::io::copy_bidirectional(&mut client, &mut server) => return,
             _ = modes.wait_for(|mode| *mode != ProxyMode::Forward) => {}
         }
-        // While the mode is Swallow, both connections stay open.
+        // In the mode `Swallow`, both connections stay open.
         let _ = modes.wait_for(|mode| *mode != ProxyMode::Swallow).await;
         return;
     }
@@ -56,7 +56,7 @@ async fn forward_connection(mut client: TcpStream, server: String, mut modes: wa
 }
 
 #[test]
-fn database_outage_answers_503_with_retry_after() {
+fn database_outage_causes_503_with_retry_after() {
     let Some(server) = postgres_url() else { return };
     block_on(async {
         let database = TestDatabase::create(&server).await;
@@ -68,16 +68,16 @@ fn database_outage_answers_503_with_retry_after() {
         let store = SqlStore::open(&url).await.unwrap();
         let service = TestService::start_on_store(store, None, Policy::Open, |_| {}).await;
         let body = json!({"name": "demo", "pull_secret": PULL_SECRET});
-        let made = service.post("/v2/infra-envs", &body).await.json_with_status(201);
-        let path = format!("/v2/infra-envs/{}", made["id"].as_str().unwrap());
+        let infra_env = service.post("/v2/infra-envs", &body).await.json_with_status(201);
+        let path = format!("/v2/infra-envs/{}", infra_env["id"].as_str().unwrap());
 
         for mode in [ProxyMode::Refuse, ProxyMode::Forward, ProxyMode::Swallow, ProxyMode::Forward] {
             proxy.mode.send_replace(mode);
             let is_open = mode == ProxyMode::Forward;
-            let begun = Instant::now();
-            // The service notices that the database is back within a second.
+            let start = Instant::now();
+            // The service detects within a second that the database is available again.
             while is_open && service.get(&path).await.status == 503 {
-                assert!(begun.elapsed() < Duration::from_secs(60));
+                assert!(start.elapsed() < Duration::from_secs(60));
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             let answers = [

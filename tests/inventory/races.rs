@@ -1,4 +1,4 @@
-//! Changes between the reading and the writing of another change.
+//! Changes between the reads and the writes of another change.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -29,8 +29,8 @@ use crate::service::{
     on_each_database_with_policy, send_request,
 };
 
-/// A store that runs an action before the first change is written, or before the first document, list, page or
-/// report is read.
+/// A store that runs an action before the first write of a change, or before the first read of a document, list, page
+/// or report.
 struct InterruptedStore {
     store: Arc<dyn Store>,
     point: Point,
@@ -117,7 +117,7 @@ impl Store for InterruptedStore {
     }
 }
 
-/// The inventory of a service whose next change is preceded by an action.
+/// Opens the inventory of a service whose next change is preceded by an action.
 fn inventory_with_interruption<F>(
     service: &TestService,
     interruption: impl FnOnce(Inventory) -> F,
@@ -167,8 +167,9 @@ fn infra_env_of_a_cluster_being_deleted_is_not_found() {
         let inventory = inventory_with_interruption(service, async move |one| {
             one.deregister_cluster(id, None).await.unwrap()
         });
-        let made = inventory.register_infra_env(create_params(&json!({"cluster_id": cluster})), None).await;
-        let refusal = made.unwrap_err();
+        let outcome =
+            inventory.register_infra_env(create_params(&json!({"cluster_id": cluster})), None).await;
+        let refusal = outcome.unwrap_err();
         assert_eq!(
             (refusal.kind(), refusal.reason()),
             (ErrorKind::NotFound, &*format!("Cluster ID {id} does not exist"))
@@ -201,14 +202,14 @@ fn rejects_removal_of_an_image_of_a_concurrently_created_infra_env() {
 fn rejects_infra_env_update_to_a_concurrently_removed_image() {
     on_each_database(async |service| {
         add_os_image(service).await;
-        let made = service
+        let infra_env = service
             .inventory
             .register_infra_env(create_params(&json!({"openshift_version": "4.18"})), None)
             .await
             .unwrap();
         let other = || update_params(json!({"openshift_version": "4.99"}));
         let refusal = inventory_with_interruption(service, remove_os_image)
-            .update_infra_env(made.id, other(), None)
+            .update_infra_env(infra_env.id, other(), None)
             .await
             .unwrap_err();
         assert_eq!(refusal.kind(), ErrorKind::Invalid);
@@ -216,24 +217,24 @@ fn rejects_infra_env_update_to_a_concurrently_removed_image() {
 
         add_os_image(service).await;
         let remover = inventory_with_interruption(service, async move |one| {
-            one.update_infra_env(made.id, other(), None).await.unwrap();
+            one.update_infra_env(infra_env.id, other(), None).await.unwrap();
         });
         let refusal = remover.remove_os_image("4.99", CpuArchitecture::X86_64).await.unwrap_err();
         assert_eq!(refusal.kind(), ErrorKind::Conflict, "{refusal}");
     });
 }
 
-/// Every infra-env that selects an image changes the image's record: many concurrent ones must all succeed.
+/// Every new infra-env for an image changes the image's record. Many concurrent creations must all succeed.
 #[test]
 fn many_infra_envs_select_an_image_concurrently() {
     on_each_database(async |service| {
         add_os_image(service).await;
-        let made = futures_util::future::join_all((0..12).map(async |_| {
+        let outcomes = futures_util::future::join_all((0..12).map(async |_| {
             let params = create_params(&json!({"openshift_version": "4.99"}));
             service.inventory.register_infra_env(params, None).await
         }));
-        for made in made.await {
-            assert_eq!(made.unwrap().image.openshift_version, "4.99");
+        for outcome in outcomes.await {
+            assert_eq!(outcome.unwrap().image.openshift_version, "4.99");
         }
     });
 }
@@ -244,12 +245,13 @@ fn os_image_with_versions(openshift_version: &str, version: &str) -> Value {
            "url": format!("http://mirror.example/{openshift_version}.iso")})
 }
 
-/// Sends a request to add an image to one replica. Returns the status and the text of the answer.
+/// Sends a request to add an image to one replica. Returns the status and the text of the response.
 async fn send_os_image(inventory: &Inventory, image: &Value) -> (u16, String) {
     send_os_image_to_app(kindling::http::app(inventory, None), image).await
 }
 
-/// Sends such a request to an app. Making an app takes longer than a request, so one app serves many.
+/// Sends a request to add an image to an app. Building an app takes longer than a request, so many requests share one
+/// app.
 async fn send_os_image_to_app(app: kindling::http::App, image: &Value) -> (u16, String) {
     let request = axum::http::Request::post(format!("{}/v2/os-images", Settings::API))
         .header("Content-Type", "application/json")
@@ -280,9 +282,10 @@ fn concurrent_additions_of_images_in_two_replicas_keep_the_rules() {
         let apps = replicas.each_ref().map(|replica| kindling::http::app(replica, None));
         let add_all = async |images: Vec<Value>| {
             let images = images.iter().enumerate();
-            let sent = images.map(|(number, image)| send_os_image_to_app(apps[number % 2].clone(), image));
+            let requests =
+                images.map(|(number, image)| send_os_image_to_app(apps[number % 2].clone(), image));
             let mut answers = [0, 0];
-            for (status, text) in futures_util::future::join_all(sent).await {
+            for (status, text) in futures_util::future::join_all(requests).await {
                 assert!(matches!(status, 201 | 409), "{text}");
                 answers[usize::from(status == 409)] += 1;
             }
@@ -294,7 +297,7 @@ fn concurrent_additions_of_images_in_two_replicas_keep_the_rules() {
                 (0..4).map(|number| os_image_with_versions(&format!("4.{round}.{number}"), &version));
             assert_eq!(add_all(images.collect()).await, [1, 3], "round {round}");
         }
-        // The service has 20 images. At most 100 can be added.
+        // The service has 20 images, and the maximum number of added images is 100.
         let image = |number: usize| os_image_with_versions(&format!("5.0.{number}"), &format!("8.{number}"));
         assert_eq!(add_all((0..78).map(image).collect()).await, [78, 0]);
         assert_eq!(add_all((78..88).map(image).collect()).await, [2, 8]);
@@ -305,7 +308,7 @@ fn concurrent_additions_of_images_in_two_replicas_keep_the_rules() {
     });
 }
 
-/// The inventory of a second replica; on SQLite, which has only one, of the same store.
+/// Opens the inventory of a second replica. On SQLite, which supports only one, it uses the same store.
 async fn second_replica(service: &TestService, url: Option<&str>) -> Inventory {
     match url {
         Some(url) => inventory_on_store(Arc::new(SqlStore::open(url).await.unwrap()), service),
@@ -325,7 +328,7 @@ async fn add_label(inventory: &Inventory, host: Key, label: &str) {
     changed.await.unwrap();
 }
 
-/// Makes a host the bootstrap host of its cluster, unless another one is.
+/// Makes a host the bootstrap host of its cluster, unless another host already is.
 async fn elect(inventory: &Inventory, cluster: Uuid, host: Key) {
     let changed = inventory.records().change(|reads| async move {
         let mut change = Change::new();
@@ -340,7 +343,7 @@ async fn elect(inventory: &Inventory, cluster: Uuid, host: Key) {
     changed.await.unwrap();
 }
 
-/// 200 concurrent changes of a cluster's hosts in two replicas: no change is lost, and the cluster gets one bootstrap
+/// Two replicas make 200 concurrent changes of a cluster's hosts. No change is lost, and the cluster gets one bootstrap
 /// host although each change writes another record.
 #[test]
 fn concurrent_changes_of_a_clusters_hosts_lose_nothing() {
@@ -379,7 +382,7 @@ fn concurrent_changes_of_a_clusters_hosts_lose_nothing() {
     });
 }
 
-/// Removes all reports of a host, as a new registration does.
+/// Removes all reports of a host, like a new registration.
 async fn remove_reports(inventory: Inventory, key: Key) {
     let changed = inventory.records().change(|reads| async move {
         let mut change = Change::new();
@@ -423,7 +426,7 @@ fn reports_may_be_removed_while_their_host_is_read() {
     });
 }
 
-/// The inventory of a service that must not do this.
+/// Opens an inventory in which the operation `point` fails the test.
 fn inventory_without(service: &TestService, point: Point) -> Inventory {
     inventory_on_store(
         Arc::new(InterruptedStore {
@@ -440,11 +443,11 @@ fn removal_of_an_image_reads_infra_envs_page_by_page() {
     on_each_database(async |service| {
         add_os_image(service).await;
         let params = create_params(&json!({"openshift_version": "4.99"}));
-        let made = service.inventory.register_infra_env(params, None).await.unwrap();
+        let infra_env = service.inventory.register_infra_env(params, None).await.unwrap();
         let inventory = inventory_without(service, Point::List);
         let refusal = inventory.remove_os_image("4.99", CpuArchitecture::X86_64).await.unwrap_err();
-        assert_eq!(refusal.reason(), format!("infra-env {} uses the OS image", made.id));
-        service.delete(&format!("/v2/infra-envs/{}", made.id)).await.json_with_status(204);
+        assert_eq!(refusal.reason(), format!("infra-env {} uses the OS image", infra_env.id));
+        service.delete(&format!("/v2/infra-envs/{}", infra_env.id)).await.json_with_status(204);
         remove_os_image(inventory).await;
     });
 }
@@ -468,7 +471,7 @@ fn logs_of_a_host_are_found_without_the_other_hosts() {
     });
 }
 
-/// A cluster may have 20,000 hosts, whose documents take 60 MB.
+/// A cluster may have 20,000 hosts with 60 MB of documents.
 #[test]
 fn check_of_a_named_host_reads_no_document() {
     let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();

@@ -1,7 +1,8 @@
-//! A transcript of requests and the minimal responses that clients need, run on each database.
+//! A transcript of requests with the minimal responses that clients need, which is replayed on each database.
 //!
 //! A path and a body may contain `{name}` for a value of an earlier response. A response must have the values of its
-//! row; `<text>`, `<number>`, `<time>` and `<name>` match any such value, and the last one is stored under its name.
+//! row. `<text>`, `<number>` and `<time>` match any such value. `<name>` matches any text, and stores it under this
+//! name.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +12,24 @@ use serde_json::{Value, json};
 use crate::service::{PULL_SECRET, TestService, on_each_database, send_request};
 
 struct TranscriptRow {
-    says: &'static str,
+    description: &'static str,
     method: Method,
     path: &'static str,
     body: Value,
     status: u16,
-    hears: Value,
+    expected: Value,
 }
 
 #[expect(clippy::too_many_arguments, reason = "the columns of a table")]
 fn transcript_row(
-    says: &'static str,
+    description: &'static str,
     method: Method,
     path: &'static str,
     body: Value,
     status: u16,
-    hears: Value,
+    expected: Value,
 ) -> TranscriptRow {
-    TranscriptRow { says, method, path, body, status, hears }
+    TranscriptRow { description, method, path, body, status, expected }
 }
 
 const HOST: &str = "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11";
@@ -66,7 +67,7 @@ fn cluster_rows() -> Vec<TranscriptRow> {
             json!([{"id": "{cluster}"}]),
         ),
         transcript_row(
-            "it is changed, which answers 201",
+            "a change returns 201",
             Method::PATCH,
             "/v2/clusters/{cluster}",
             json!({"additional_ntp_source": "ntp.example.com"}),
@@ -101,7 +102,7 @@ fn cluster_rows() -> Vec<TranscriptRow> {
 }
 
 fn infra_env_rows() -> Vec<TranscriptRow> {
-    let shown = json!({
+    let infra_env = json!({
         "kind": "InfraEnv", "id": "<infra_env>", "href": "<text>", "name": "demo", "type": "full-iso",
         "openshift_version": "4.18", "cluster_id": "{cluster}", "pull_secret_set": true, "proxy": {},
         "user_name": "admin", "email_domain": "Unknown", "expires_at": "0001-01-01T00:00:00.000Z",
@@ -109,7 +110,7 @@ fn infra_env_rows() -> Vec<TranscriptRow> {
     });
     let body = json!({"name": "demo", "pull_secret": PULL_SECRET, "openshift_version": "4.18", "cluster_id": "{cluster}"});
     vec![
-        transcript_row("an infra-env is made", Method::POST, "/v2/infra-envs", body, 201, shown),
+        transcript_row("an infra-env is made", Method::POST, "/v2/infra-envs", body, 201, infra_env),
         transcript_row(
             "it is shown",
             Method::GET,
@@ -119,7 +120,7 @@ fn infra_env_rows() -> Vec<TranscriptRow> {
             json!({"id": "{infra_env}"}),
         ),
         transcript_row(
-            "those of a cluster are listed",
+            "the infra-envs of a cluster are listed",
             Method::GET,
             "/v2/infra-envs?cluster_id={cluster}",
             Value::Null,
@@ -127,7 +128,7 @@ fn infra_env_rows() -> Vec<TranscriptRow> {
             json!([{"id": "{infra_env}"}]),
         ),
         transcript_row(
-            "it is changed, which answers 201, and says `image_type`",
+            "a change returns 201, and `image_type`",
             Method::PATCH,
             "/v2/infra-envs/{infra_env}",
             json!({"image_type": "minimal-iso", "kernel_arguments": [{"operation": "append", "value": "quiet"}]}),
@@ -282,16 +283,16 @@ fn fill_in_values(text: &str, names: &SavedValues) -> String {
     names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
 }
 
-/// Whether a response matches a row; stores the values that the row names.
+/// Compares a response with a row, and stores the values that the row names. Returns an error if they differ.
 fn compare_and_save(
     expected: &Value,
-    found: &Value,
+    actual: &Value,
     at: &str,
     names: &mut SavedValues,
 ) -> Result<(), String> {
-    match (expected, found) {
+    match (expected, actual) {
         (Value::Object(keys), Value::Object(_)) => keys.iter().try_for_each(|(key, expected)| {
-            compare_and_save(expected, &found[key], &format!("{at}.{key}"), names)
+            compare_and_save(expected, &actual[key], &format!("{at}.{key}"), names)
         }),
         (Value::Array(items), Value::Array(all))
             if items.len() <= all.len() && (!items.is_empty() || all.is_empty()) =>
@@ -299,21 +300,22 @@ fn compare_and_save(
             items
                 .iter()
                 .zip(all)
-                .try_for_each(|(expected, found)| compare_and_save(expected, found, at, names))
+                .try_for_each(|(expected, actual)| compare_and_save(expected, actual, at, names))
         }
-        (Value::String(kind), found) if kind.starts_with('<') => match (kind.trim_matches(['<', '>']), found)
-        {
-            ("number", Value::Number(_)) => Ok(()),
-            ("text" | "time", Value::String(text)) if !text.is_empty() => Ok(()),
-            (name, Value::String(text)) if !["text", "time", "number"].contains(&name) => {
-                names.insert(name.to_owned(), text.clone());
-                Ok(())
+        (Value::String(kind), actual) if kind.starts_with('<') => {
+            match (kind.trim_matches(['<', '>']), actual) {
+                ("number", Value::Number(_)) => Ok(()),
+                ("text" | "time", Value::String(text)) if !text.is_empty() => Ok(()),
+                (name, Value::String(text)) if !["text", "time", "number"].contains(&name) => {
+                    names.insert(name.to_owned(), text.clone());
+                    Ok(())
+                }
+                _ => Err(format!("{at} is {actual}, not a {kind}")),
             }
-            _ => Err(format!("{at} is {found}, not a {kind}")),
-        },
-        (Value::String(text), Value::String(found)) if fill_in_values(text, names) == *found => Ok(()),
-        (expected, found) if expected == found => Ok(()),
-        (expected, found) => Err(format!("{at} is {found}, not {expected}")),
+        }
+        (Value::String(text), Value::String(actual)) if fill_in_values(text, names) == *actual => Ok(()),
+        (expected, actual) if expected == actual => Ok(()),
+        (expected, actual) => Err(format!("{at} is {actual}, not {expected}")),
     }
 }
 
@@ -326,16 +328,16 @@ async fn replay_rows(service: &TestService, rows: Vec<TranscriptRow>, names: &mu
                 .body(fill_in_values(&row.body.to_string(), names));
         }
         let answer = send_request(request).await;
-        assert_eq!(answer.status, row.status, "{}: {}", row.says, answer.text);
-        let found = if answer.text.is_empty() { Value::Null } else { answer.json() };
-        if let Err(difference) = compare_and_save(&row.hears, &found, "the answer", names) {
-            panic!("{}: {difference}\n{found:#}", row.says);
+        assert_eq!(answer.status, row.status, "{}: {}", row.description, answer.text);
+        let actual = if answer.text.is_empty() { Value::Null } else { answer.json() };
+        if let Err(difference) = compare_and_save(&row.expected, &actual, "the response", names) {
+            panic!("{}: {difference}\n{actual:#}", row.description);
         }
     }
 }
 
 #[test]
-fn transcript_matches_the_golden() {
+fn responses_match_the_transcript() {
     on_each_database(async |service| {
         let mut names = SavedValues::from([("host".to_owned(), HOST.to_owned())]);
         for rows in [cluster_rows(), infra_env_rows(), agent_rows()] {

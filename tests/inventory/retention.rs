@@ -1,4 +1,4 @@
-//! What remains of deleted records, and for how long.
+//! The remains of deleted records, and their retention.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn create_cluster(service: &TestService) -> String {
     service.post("/v2/clusters", &body).await.json_with_status(201)["id"].as_str().unwrap().to_owned()
 }
 
-/// The status of a request for a cluster, deleted or not.
+/// Returns the status of a request for a cluster, deleted or not.
 async fn get_status(service: &TestService, cluster: &str) -> u16 {
     let request = service.request(Method::GET, &format!("/v2/clusters/{cluster}"));
     send_request(request.header("get_unregistered_clusters", "true")).await.status
@@ -32,19 +32,19 @@ async fn query_events(service: &TestService, query: EventQuery) -> EventPage {
     service.inventory.records().store().events(&query).await.unwrap()
 }
 
-/// How many events name an infra-env, which may be deleted.
+/// Returns the number of events of an infra-env, which may be deleted.
 async fn event_count_of_infra_env(service: &TestService, infra_env: &str) -> u64 {
     let query = EventQuery { infra_env: Some(infra_env.parse().unwrap()), ..EventQuery::default() };
     query_events(service, query).await.count
 }
 
-/// The names of the events of a cluster.
+/// Returns the names of the events of a cluster.
 async fn event_names_of_cluster(service: &TestService, cluster: &str) -> Vec<String> {
     let query = EventQuery { cluster: Some(cluster.parse().unwrap()), ..EventQuery::default() };
     query_events(service, query).await.events.into_iter().map(|event| event.name).collect()
 }
 
-/// A cluster with a host, both deleted, and a left-over file.
+/// Creates a cluster with a host and a file, and deletes both the cluster and the host. The file remains.
 async fn deleted_cluster_with_host(service: &TestService) -> (String, FakeAgent<'_>, FilePath) {
     let cluster = create_cluster(service).await;
     let agent = FakeAgent::new(service, &create_infra_env(service, &json!({"cluster_id": cluster})).await);
@@ -61,36 +61,36 @@ fn old_deleted_records_are_purged() {
     on_each_database_with(retain_nothing, async |service| {
         let (cluster, agent, file) = deleted_cluster_with_host(service).await;
         let there = FakeAgent::register_in_new_infra_env(service).await;
-        let gone = FakeAgent::new(service, &there.infra_env);
-        gone.register().await.json_with_status(201);
-        service.delete(&gone.path()).await.json_with_status(204);
+        let deleted_agent = FakeAgent::new(service, &there.infra_env);
+        deleted_agent.register().await.json_with_status(201);
+        service.delete(&deleted_agent.path()).await.json_with_status(204);
         service.post("/v2/infra-envs", &json!({"name": "x", "pull_secret": "x"})).await.refusal_reason(400);
         let empty = create_infra_env(service, &json!({})).await;
         service.delete(&format!("/v2/infra-envs/{empty}")).await.json_with_status(204);
-        let kept = event_count_of_infra_env(service, &there.infra_env).await;
+        let event_count = event_count_of_infra_env(service, &there.infra_env).await;
         assert_eq!(get_status(service, &cluster).await, 200);
 
         service.inventory.clear_remains().await.unwrap();
         assert_eq!(get_status(service, &cluster).await, 404);
         assert!(service.inventory.files().get(&file).await.unwrap().is_none());
-        for id in [&agent.id, &gone.id] {
+        for id in [&agent.id, &deleted_agent.id] {
             let query = format!("/v2/events?host_ids={id}");
             assert_eq!(service.get(&query).await.json_with_status(200), json!([]));
         }
-        // Its infra-env exists, and still has the event.
-        assert_eq!(event_count_of_infra_env(service, &there.infra_env).await, kept);
+        // The host's infra-env exists, and still has the event.
+        assert_eq!(event_count_of_infra_env(service, &there.infra_env).await, event_count);
         assert!(event_count_of_infra_env(service, &agent.infra_env).await > 0);
         assert_eq!(event_count_of_infra_env(service, &empty).await, 0);
-        let named = |page: EventPage| page.events.iter().all(|event| event.infra_env.is_some());
-        assert!(named(query_events(service, EventQuery::default()).await));
+        let have_infra_envs = |page: EventPage| page.events.iter().all(|event| event.infra_env.is_some());
+        assert!(have_infra_envs(query_events(service, EventQuery::default()).await));
         assert_eq!(there.host_status().await, "discovering-unbound");
 
         service.delete(&format!("/v2/infra-envs/{}", agent.infra_env)).await.json_with_status(204);
         service.inventory.clear_remains().await.unwrap();
         assert_eq!(event_count_of_infra_env(service, &agent.infra_env).await, 0);
-        gone.register().await.json_with_status(201);
+        deleted_agent.register().await.json_with_status(201);
         service.inventory.clear_remains().await.unwrap();
-        assert_eq!(gone.host_status().await, "discovering-unbound");
+        assert_eq!(deleted_agent.host_status().await, "discovering-unbound");
     });
 }
 
@@ -101,14 +101,16 @@ fn events_are_kept_while_any_of_their_resources_exists() {
         let agent =
             FakeAgent::new(service, &create_infra_env(service, &json!({"cluster_id": cluster})).await);
         agent.register().await.json_with_status(201);
-        let told = json!({"severity": "info", "message": "x", "event_time": "2026-08-21T10:00:00Z"});
+        let event = json!({"severity": "info", "message": "x", "event_time": "2026-08-21T10:00:00Z"});
         let with = |key: &str, id: &str| {
-            let mut told = told.clone();
-            told[key] = json!(id);
-            told
+            let mut event = event.clone();
+            event[key] = json!(id);
+            event
         };
-        for told in [with("host_id", &agent.id), with("host_id", &cluster), with("cluster_id", &agent.id)] {
-            send_request(service.request(Method::POST, "/v2/events").json(&told)).await.json_with_status(201);
+        for event in [with("host_id", &agent.id), with("host_id", &cluster), with("cluster_id", &agent.id)] {
+            send_request(service.request(Method::POST, "/v2/events").json(&event))
+                .await
+                .json_with_status(201);
         }
         service.inventory.assess_clusters().await.unwrap();
         let before = event_names_of_cluster(service, &cluster).await;
@@ -126,7 +128,7 @@ fn events_are_kept_while_any_of_their_resources_exists() {
         service.inventory.clear_remains().await.unwrap();
         let names = event_names_of_cluster(service, &cluster).await;
         assert_eq!(names[..before.len()], before);
-        // The cluster is assessed without the host.
+        // The assessment of the cluster without the host adds later events.
         let later: Vec<_> =
             names[before.len()..].iter().filter(|name| !name.starts_with("cluster_")).collect();
         assert_eq!(later, ["host_deregistered", "infra_env_deregistered"]);
@@ -160,7 +162,7 @@ fn many_events_of_purged_records_are_purged() {
     });
 }
 
-/// A deleted record that cannot be read does not keep others, or events, from being purged.
+/// An unreadable deleted record does not prevent the purge of other records and of events.
 #[test]
 fn damaged_deleted_record_does_not_stop_the_purge() {
     on_each_database_with(retain_nothing, async |service| {
@@ -186,7 +188,7 @@ fn damaged_deleted_record_does_not_stop_the_purge() {
             parent: Some(agent.infra_env.parse().unwrap()),
             id: agent.id.parse().unwrap(),
         };
-        // The records with the smaller keys, which are purged first.
+        // The purge begins with the records with the smaller keys.
         let (damaged, other) = if hosts[0].id < hosts[1].id { (0, 1) } else { (1, 0) };
         damage(host(&hosts[damaged])).await;
         let (damaged_cluster, other_cluster) = if clusters[0] < clusters[1] { (0, 1) } else { (1, 0) };

@@ -1,4 +1,4 @@
-//! Responses outside of any operation.
+//! Responses to requests outside of the operations.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ fn unknown_path_is_named() {
 }
 
 #[test]
-fn wrong_method_is_answered_with_the_allowed_ones() {
+fn wrong_method_is_refused_with_the_allowed_methods() {
     on_each_database(async |service| {
         let answer = send_request(service.request(Method::PUT, "/v2/component-versions")).await;
         assert_eq!(answer.header("allow"), Some("GET,HEAD"));
@@ -25,7 +25,7 @@ fn wrong_method_is_answered_with_the_allowed_ones() {
     });
 }
 
-/// Paths that the document marks as unimplemented return an API error.
+/// Operations that the document marks as unimplemented return an API error.
 #[test]
 fn unimplemented_operations_return_501() {
     on_each_database(async |service| {
@@ -57,17 +57,17 @@ fn unimplemented_operations_return_501() {
     });
 }
 
-/// A supervisor must see that the database is unreachable, and must not restart the process for it.
+/// A supervisor must see that the database is unreachable, and must not restart the process because of it.
 #[test]
 fn health_follows_the_database() {
     on_each_database(async |service| {
         let ask = async |path: &str| send_request(service.request_at_root(Method::GET, path)).await.status;
         assert_eq!((ask("/health").await, ask("/ready").await, ask("/live").await), (200, 200, 200));
         service.inventory.records().store().close().await;
-        // The result of a check serves further requests for a moment.
-        let begun = Instant::now();
+        // Further requests reuse the result of a check for a moment.
+        let start = Instant::now();
         while ask("/health").await == 200 {
-            assert!(begun.elapsed() < Duration::from_secs(60));
+            assert!(start.elapsed() < Duration::from_secs(60));
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         assert_eq!((ask("/health").await, ask("/ready").await, ask("/live").await), (503, 503, 200));

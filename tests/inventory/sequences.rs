@@ -1,5 +1,5 @@
-//! Random sequences of changes: returned values are those that were sent, and the generation counts changes of the
-//! image.
+//! Random sequences of changes: the responses contain the values of the requests, and the generation counts changes of
+//! the image.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::service::{PULL_SECRET, TestService, on_each_database};
 
-/// The keys that a change sets, as they are returned, with their possible values. `null` means that the key is absent;
-/// an empty text is sent for it.
+/// The keys that a change sets, with the possible values in responses. `null` stands for an absent key, for which the
+/// request contains an empty text.
 fn possible_values() -> Vec<(&'static str, Vec<Value>)> {
     const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj2tQSxYwQIcXsGZ6aHcKfoWiVBqVp3AmEFwqeFsTOO";
     vec![
@@ -27,14 +27,14 @@ fn possible_values() -> Vec<(&'static str, Vec<Value>)> {
     ]
 }
 
-/// One change: the new value of each key, if any.
+/// A change: for each key an optional new value.
 fn any_change() -> impl Strategy<Value = Vec<Option<usize>>> {
     let picks: Vec<_> =
         possible_values().iter().map(|(_, values)| prop::option::weighted(0.3, 0..values.len())).collect();
     picks
 }
 
-/// A change as a body.
+/// Converts a change to a request body.
 fn change_body(picks: &[Option<usize>]) -> Value {
     let mut body = Map::new();
     for ((key, values), pick) in possible_values().iter().zip(picks) {
@@ -67,10 +67,10 @@ fn sent_form(infra_env: &Value) -> Map<String, Value> {
 }
 
 async fn apply_changes(service: &TestService, changes: &[Vec<Option<usize>>]) -> Result<(), TestCaseError> {
-    let made = json!({"name": "sequence", "pull_secret": PULL_SECRET, "openshift_version": "4.14"});
-    let made = service.post("/v2/infra-envs", &made).await.json_with_status(201);
-    let path = format!("/v2/infra-envs/{}", made["id"].as_str().unwrap());
-    let mut expected = sent_form(&made);
+    let body = json!({"name": "sequence", "pull_secret": PULL_SECRET, "openshift_version": "4.14"});
+    let infra_env = service.post("/v2/infra-envs", &body).await.json_with_status(201);
+    let path = format!("/v2/infra-envs/{}", infra_env["id"].as_str().unwrap());
+    let mut expected = sent_form(&infra_env);
     let mut generation = 1;
     for picks in changes {
         let before = expected.clone();
@@ -81,10 +81,10 @@ async fn apply_changes(service: &TestService, changes: &[Vec<Option<usize>>]) ->
         }
         let answer = service.patch(&path, &change_body(picks)).await.json_with_status(201);
         prop_assert_eq!(sent_form(&answer), expected.clone());
-        let found = service.get(&path).await.json_with_status(200);
-        prop_assert_eq!(&found, &answer);
+        let stored = service.get(&path).await.json_with_status(200);
+        prop_assert_eq!(&stored, &answer);
         generation += u64::from(before != expected);
-        let id = made["id"].as_str().unwrap().parse().unwrap();
+        let id = infra_env["id"].as_str().unwrap().parse().unwrap();
         let stored = service.inventory.stored_infra_env(id).await.unwrap().record;
         prop_assert_eq!(stored.image_generation, generation);
         prop_assert_eq!(stored.image_changed_at == stored.created_at, generation == 1);

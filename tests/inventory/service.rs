@@ -45,7 +45,7 @@ pub(crate) const RELEASE_IMAGES: &str = r#"[
 /// The base URL of images.
 pub(crate) const IMAGE_SERVICE: &str = "http://images.example.com:8888";
 
-/// A pull secret that is valid for all registries that are not public.
+/// A pull secret for registries that are not public.
 pub(crate) const PULL_SECRET: &str = r#"{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}"#;
 
 /// A service on its own port, with its own database.
@@ -59,7 +59,6 @@ pub(crate) struct TestService {
     _files: TempDir,
 }
 
-/// A response.
 #[derive(Debug)]
 pub(crate) struct ServiceAnswer {
     pub(crate) status: u16,
@@ -68,19 +67,19 @@ pub(crate) struct ServiceAnswer {
 }
 
 impl ServiceAnswer {
-    /// The body, which must be JSON.
+    /// Parses the body, which must be JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error} in {:?}", self.text))
     }
 
-    /// The body of a response that must have this status.
+    /// Returns the body of a response that must have this status.
     #[track_caller]
     pub(crate) fn json_with_status(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.text);
         if self.text.is_empty() { Value::Null } else { self.json() }
     }
 
-    /// The reason of a refusal in either format, which must have this status.
+    /// Returns the reason of a refusal in either format. The refusal must have this status.
     #[track_caller]
     pub(crate) fn refusal_reason(&self, status: u16) -> String {
         let body = self.json_with_status(status);
@@ -90,7 +89,6 @@ impl ServiceAnswer {
         reason.and_then(Value::as_str).unwrap_or_else(|| panic!("not a refusal: {body}")).to_owned()
     }
 
-    /// A header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
@@ -109,7 +107,7 @@ impl TestService {
             HttpUrl::parse("service", &base).unwrap(),
             HttpUrl::parse("images", IMAGE_SERVICE).unwrap(),
         );
-        // Pull secrets are checked for every registry.
+        // Requires pull secrets to cover every registry.
         settings.public_registries = Vec::new();
         change(&mut settings);
         let catalogue = Catalogue::parse(OS_IMAGES).unwrap().with_release_images(RELEASE_IMAGES).unwrap();
@@ -128,7 +126,7 @@ impl TestService {
         Self { base, client: Client::new(), inventory, end, server, _directory: directory, _files: files }
     }
 
-    /// A service on a new SQLite file.
+    /// Starts a service on a new SQLite file.
     async fn start_on_sqlite(policy: Policy, change: impl FnOnce(&mut Settings)) -> Self {
         let directory = TempDir::new().unwrap();
         let store = SqlStore::open_file(&directory.path().join("kindling.db")).await.unwrap();
@@ -178,7 +176,7 @@ impl TestService {
     }
 }
 
-/// The inventory of a service on another store.
+/// Opens the inventory of a service on another store.
 pub(crate) fn inventory_on_store(store: Arc<dyn Store>, service: &TestService) -> Inventory {
     let inventory = &service.inventory;
     Inventory::new(
@@ -196,12 +194,12 @@ pub(crate) async fn send_request(request: RequestBuilder) -> ServiceAnswer {
     ServiceAnswer { status, headers, text: response.text().await.unwrap() }
 }
 
-/// Runs a test on each database, on all of them at once.
+/// Runs a test on all databases concurrently.
 pub(crate) fn on_each_database(test: impl AsyncFn(&TestService)) {
     on_each_database_with(|_| {}, test);
 }
 
-/// Switches off the validations of hosts that depend on their cluster and on its other hosts.
+/// Disables the validations of hosts that depend on their cluster and on its other hosts.
 pub(crate) fn only_own_validations(settings: &mut Settings) {
     let of_clusters =
         "machine-cidr-defined,belongs-to-machine-cidr,belongs-to-majority-group,hostname-unique";
@@ -218,7 +216,7 @@ pub(crate) fn on_each_database_with_clock(
     change: impl Fn(&mut Settings),
     test: impl AsyncFn(&TestService, &ManualClock),
 ) {
-    // By the base URL of the service.
+    // Clocks by the base URL of the service.
     let clocks: Mutex<BTreeMap<String, Arc<ManualClock>>> = Mutex::default();
     let change = |settings: &mut Settings| {
         change(settings);
@@ -233,12 +231,12 @@ pub(crate) fn on_each_database_with_clock(
     });
 }
 
-/// Runs a test on each database, under another policy.
+/// Runs a test on each database, with another policy.
 pub(crate) fn on_each_database_with_policy(policy: Policy, test: impl AsyncFn(&TestService)) {
     run_on_each_database(policy, |_| {}, async |service, _| test(service).await);
 }
 
-/// Runs a test on each database, with the URL of a database that several replicas can share.
+/// Runs a test on each database. Several replicas can share it by its URL.
 pub(crate) fn on_each_database_by_url(test: impl AsyncFn(&TestService, Option<&str>)) {
     run_on_each_database(Policy::Open, |_| {}, test);
 }
@@ -267,7 +265,7 @@ fn run_on_each_database(
     });
 }
 
-/// A record with a status that no request can reach.
+/// Copies a record with a status that no request can set.
 pub(crate) fn with_status<R: Record>(record: &R, status: impl Serialize) -> R {
     let mut document = serde_json::to_value(record).unwrap();
     document["status"] = serde_json::to_value(status).unwrap();

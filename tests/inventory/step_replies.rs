@@ -1,4 +1,4 @@
-//! Replies of agents to steps: which are stored, ignored or refused.
+//! Replies of agents to steps: the service stores, ignores or refuses them.
 
 use kindling::inventory::store::ReportKind;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ fn empty_output_is_refused_unless_a_scan_may_be_in_progress() {
         let events = events_of_infra_env(service, &agent.infra_env).await;
         let refusals = events.iter().filter(|(name, _)| name == "host_report_refused").count();
         assert_eq!(refusals, 9, "{events:?}");
-        // The reports before are kept.
+        // The earlier reports remain.
         let after = agent.assessed_host().await;
         for key in ["status", "status_info", "inventory", "connectivity", "ntp_sources"] {
             assert_eq!(after[key], before[key], "{key}");
@@ -123,15 +123,15 @@ fn failed_measurements_with_an_output_are_stored() {
         let disk = json!({"path": "/dev/sda"}).to_string();
         agent.send_reply(&reply("installation-disk-speed-check", 255, &disk)).await.json_with_status(204);
         let mut tang = reply("tang-connectivity-check", -1, r#"{"tang_server_response":null}"#);
-        tang["error"] = json!("no answer");
+        tang["error"] = json!("no response");
         agent.send_reply(&tang).await.json_with_status(204);
         let host = agent.assessed_host().await;
         let parsed = |key: &str| -> Value { serde_json::from_str(host[key].as_str().unwrap()).unwrap() };
         assert_eq!(parsed("images_status")["quay.io/a"]["result"], "failure");
         let speed = json!({"tested": true, "exit_code": 255});
         assert_eq!(parsed("disks_info")["/dev/sda"]["disk_speed"], speed);
-        assert_eq!(host["tang_connectivity"], "no answer");
-        // A failed step with a broken output has no measurement.
+        assert_eq!(host["tang_connectivity"], "no response");
+        // An invalid output of a failed step contains no measurement.
         for kind in ["container-image-availability", "installation-disk-speed-check"] {
             for output in ["{", "[]", "disk is busy"] {
                 let answer = agent.send_reply(&reply(kind, 1, output)).await;
@@ -185,7 +185,7 @@ fn unexpected_replies_are_stored_or_ignored() {
     on_each_database(async |service| {
         let fleet = Fleet::register(service, 1, &json!({})).await;
         let agent = &fleet.agents[0];
-        // No poll has asked for these reports.
+        // No poll requested these reports.
         let names = json!({"resolutions": [{"domain_name": "a.example", "ipv4_addresses": ["192.0.2.1"]}]});
         agent.reply_to_step("domain-resolution", &names).await.json_with_status(204);
         let vips = json!([{"vip": "192.0.2.9", "vip_type": "api", "verification": "succeeded"}]);

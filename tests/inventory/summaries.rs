@@ -1,4 +1,4 @@
-//! The facts about a host that are stored beside its reports.
+//! The facts about a host in its stored summary, next to its reports.
 
 use std::io::{self, Write};
 use std::sync::{Arc, LazyLock, Mutex};
@@ -19,24 +19,25 @@ use crate::service::{
     TestService, on_each_database, on_each_database_with, on_each_database_with_clock, only_own_validations,
 };
 
-/// Steps with their arguments, the status and the validations of a host: what its summary decides.
+/// Returns everything that the summary of a host decides: its steps with their arguments, its status and its
+/// validations.
 async fn decided(agent: &FakeAgent<'_>) -> Value {
     let steps = poll(agent).await;
     let steps: Vec<_> =
         types(&steps).into_iter().zip(steps.instructions.iter().map(|step| &step.args)).collect();
     let host = agent.assessed_host().await;
-    let shown = ["status", "status_info", "validations_info", "inventory", "installation_disk_id"];
-    json!([steps, shown.map(|key| &host[key])])
+    let keys = ["status", "status_info", "validations_info", "inventory", "installation_disk_id"];
+    json!([steps, keys.map(|key| &host[key])])
 }
 
-/// The version of the stored summary of a host.
+/// Returns the version of the stored summary of a host.
 async fn stored_version(agent: &FakeAgent<'_>) -> Option<u64> {
     let summary = stored_report(agent, ReportKind::Summary).await?;
     serde_json::from_str::<Value>(&summary).unwrap()["version"].as_u64()
 }
 
-/// Makes the record of a host name no summary, as a release without summaries does. `orphan` is a summary that such a
-/// release does not remove.
+/// Removes the summary from the record of a host, like a release without summaries. `orphan` is a summary that such a
+/// release leaves in the database.
 async fn forget_summary(agent: &FakeAgent<'_>, orphan: Option<&str>) {
     let (records, key) = (agent.service.inventory.records(), host_key(agent));
     let change = records.change(|_| async {
@@ -53,7 +54,7 @@ async fn forget_summary(agent: &FakeAgent<'_>, orphan: Option<&str>) {
     change.await.unwrap();
 }
 
-/// What happened to a stored summary.
+/// The way in which a stored summary is lost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Loss {
     Removed,
@@ -76,12 +77,12 @@ impl Loss {
     }
 }
 
-/// Summaries of other releases.
+/// A summary of an older release.
 const OLDER: &str = r#"{"version":0,"facts":"few"}"#;
 const EMPTY: &str = r#"{"version":1,"summary":{}}"#;
 const NEWER: &str = r#"{"version":99,"facts":"many"}"#;
 
-/// A host of a cluster with reports to all steps.
+/// Creates a cluster of hosts that have replied to all steps.
 async fn replied(service: &TestService) -> Fleet<'_> {
     let fleet = Fleet::with_reports(service, 2, &with_vips()).await;
     for (number, agent) in fleet.agents.iter().enumerate() {
@@ -109,7 +110,7 @@ fn summary_is_stored_with_each_report() {
             assert!(kind == "inventory" || summary != before, "{kind} is part of the summary");
             before = summary;
         }
-        // A new boot discards it with the reports.
+        // A new boot discards the summary with the reports.
         agent.register().await.json_with_status(201);
         assert_eq!(stored_version(agent).await, None);
         assert_eq!(types(&poll(agent).await), ["inventory"]);
@@ -117,7 +118,7 @@ fn summary_is_stored_with_each_report() {
 }
 
 #[test]
-fn missing_older_and_newer_summaries_are_made_again() {
+fn missing_older_and_newer_summaries_are_rebuilt() {
     on_each_url(async |url| {
         let mut service = start(url, |_| {}).await;
         let fleet = replied(&service).await;
@@ -191,7 +192,7 @@ impl Write for CapturedLog {
 }
 
 #[test]
-fn damaged_summary_concerns_one_host_and_is_logged() {
+fn damaged_summary_affects_one_host_and_is_logged() {
     let log = Arc::clone(&LOG);
     on_each_url(async |url| {
         let service = start(url, |_| {}).await;
@@ -211,7 +212,7 @@ fn damaged_summary_concerns_one_host_and_is_logged() {
         agent.reply_to_step("ntp-synchronizer", &sources).await.refusal_reason(500);
         let line = format!("the stored summary of host {} is damaged", agent.id);
         assert!(String::from_utf8_lossy(&log.lock().unwrap()).contains(&line), "{line}");
-        // The host is shown, and the other hosts of its cluster receive all steps.
+        // The service returns the host, and the other hosts of its cluster receive all steps.
         agent.assessed_host().await;
         let other = other.agent(&service);
         service.inventory.assess_clusters().await.unwrap();
@@ -241,18 +242,22 @@ fn disks_beyond_the_limit_are_shown_with_a_reason() {
         let host = agent.assessed_host().await;
         assert_eq!(host["status"], "known");
         let info = host["status_info"].as_str().unwrap();
-        let kept =
+        let used_disks =
             info.strip_prefix("Host is ready to be installed; inventory: 1000 disks reported, the first ");
-        let kept: usize =
-            kept.unwrap_or_else(|| panic!("{info}")).strip_suffix(" are used").unwrap().parse().unwrap();
-        assert!((64..=256).contains(&kept), "{kept}");
-        let shown: Value = serde_json::from_str(host["inventory"].as_str().unwrap()).unwrap();
-        let shown = shown["disks"].as_array().unwrap();
-        assert_eq!(shown.len(), DISKS);
-        for (number, disk) in shown.iter().enumerate() {
+        let used_disks: usize = used_disks
+            .unwrap_or_else(|| panic!("{info}"))
+            .strip_suffix(" are used")
+            .unwrap()
+            .parse()
+            .unwrap();
+        assert!((64..=256).contains(&used_disks), "{used_disks}");
+        let disks: Value = serde_json::from_str(host["inventory"].as_str().unwrap()).unwrap();
+        let disks = disks["disks"].as_array().unwrap();
+        assert_eq!(disks.len(), DISKS);
+        for (number, disk) in disks.iter().enumerate() {
             assert_eq!(disk["id"], format!("/dev/disk/by-id/wwn-{number}"));
             let eligibility = &disk["installation_eligibility"];
-            if number < kept {
+            if number < used_disks {
                 assert_eq!(eligibility["eligible"], true, "{disk}");
                 continue;
             }
@@ -280,7 +285,7 @@ fn disks_beyond_the_limit_are_shown_with_a_reason() {
     });
 }
 
-/// The difference of a host's clock that its record has.
+/// Returns the difference of a host's clock in its record.
 async fn recorded_skew(agent: &FakeAgent<'_>) -> (i64, Value) {
     let row = stored_host(agent).await;
     let document: Value = serde_json::from_str(&row.document).unwrap();

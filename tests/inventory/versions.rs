@@ -99,12 +99,12 @@ fn os_images_are_added_and_removed() {
         let before = service.get("/v2/os-images").await.json_with_status(200);
         assert!(before.as_array().unwrap().iter().all(|image| image["configured"] == true));
         assert_eq!(before.as_array().unwrap().len(), 4);
-        let mut shown = os_image("4.99");
-        shown["type"] = json!("full-iso");
-        shown["configured"] = json!(false);
-        assert_eq!(service.post("/v2/os-images", &os_image("4.99")).await.json_with_status(201), shown);
+        let mut expected = os_image("4.99");
+        expected["type"] = json!("full-iso");
+        expected["configured"] = json!(false);
+        assert_eq!(service.post("/v2/os-images", &os_image("4.99")).await.json_with_status(201), expected);
         let after = service.get("/v2/os-images").await.json_with_status(200);
-        assert_eq!(after.as_array().unwrap().last(), Some(&shown));
+        assert_eq!(after.as_array().unwrap().last(), Some(&expected));
         let reason = service.post("/v2/os-images", &os_image("4.99")).await.refusal_reason(409);
         assert_eq!(reason, "an OS image for version 4.99 and architecture x86_64 already exists");
         service.delete("/v2/os-images/4.99/amd64").await.json_with_status(204);
@@ -122,7 +122,7 @@ fn credentials_in_the_url_of_an_os_image_are_not_shown() {
         assert_eq!(added["url"], "http://*****@mirror.example/live.iso");
         let list = service.get("/v2/os-images").await.json_with_status(200);
         assert_eq!(list.as_array().unwrap().last(), Some(&added));
-        // The download has the credentials.
+        // The download uses the credentials.
         let stored = service.inventory.added_images().await.unwrap();
         assert_eq!(stored[0].url, image["url"]);
     });
@@ -146,12 +146,12 @@ fn added_os_image_in_use_cannot_be_deleted() {
         let body = json!({"name": "demo", "pull_secret": PULL_SECRET, "openshift_version": "4.99.1"});
         service.post("/v2/infra-envs", &body).await.refusal_reason(400);
         service.post("/v2/os-images", &os_image("4.99")).await.json_with_status(201);
-        let made = service.post("/v2/infra-envs", &body).await.json_with_status(201);
-        assert!(made["download_url"].as_str().unwrap().contains("/4.99/x86_64/"), "{made}");
+        let infra_env = service.post("/v2/infra-envs", &body).await.json_with_status(201);
+        assert!(infra_env["download_url"].as_str().unwrap().contains("/4.99/x86_64/"), "{infra_env}");
         let reason = service.delete("/v2/os-images/4.99/x86_64").await.refusal_reason(409);
-        assert_eq!(reason, format!("infra-env {} uses the OS image", made["id"].as_str().unwrap()));
+        assert_eq!(reason, format!("infra-env {} uses the OS image", infra_env["id"].as_str().unwrap()));
         service
-            .delete(&format!("/v2/infra-envs/{}", made["id"].as_str().unwrap()))
+            .delete(&format!("/v2/infra-envs/{}", infra_env["id"].as_str().unwrap()))
             .await
             .json_with_status(204);
         service.delete("/v2/os-images/4.99/x86_64").await.json_with_status(204);
@@ -180,10 +180,10 @@ fn configured_os_images_cannot_be_deleted_and_new_ones_are_checked() {
         ] {
             let mut body = os_image("4.99");
             body[key] = value;
-            let found = service.post("/v2/os-images", &body).await.refusal_reason(400);
-            assert!(found.contains(reason), "{found}");
+            let actual = service.post("/v2/os-images", &body).await.refusal_reason(400);
+            assert!(actual.contains(reason), "{actual}");
         }
-        // The files of base images are named by their versions.
+        // The names of base image files contain their versions.
         service.post("/v2/os-images", &os_image("4.98")).await.json_with_status(201);
         service.post("/v2/os-images", &os_image("4.97")).await.json_with_status(201);
         let mut other = os_image("4.96");
@@ -191,7 +191,7 @@ fn configured_os_images_cannot_be_deleted_and_new_ones_are_checked() {
         let reason = service.post("/v2/os-images", &other).await.refusal_reason(409);
         let expected = "the OS image for version 4.98 and architecture x86_64 has the version 9.9 too, but another url or sha256";
         assert_eq!(reason, expected);
-        // URLs name images by either version.
+        // URLs contain either version of an image.
         other["version"] = json!("4.98");
         let reason = service.post("/v2/os-images", &other).await.refusal_reason(409);
         assert_eq!(reason, "the OS image for version 4.98 has the version 9.9; URLs could mean either image");

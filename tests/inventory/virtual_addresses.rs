@@ -1,4 +1,4 @@
-//! Whether the virtual IP addresses of a cluster are free, as its hosts report.
+//! The check whether the virtual IP addresses of a cluster are free, according to reports of its hosts.
 
 use std::time::Duration;
 
@@ -20,15 +20,15 @@ async fn report(agent: &FakeAgent<'_>, vips: &[(&str, &str, &str)]) {
     agent.reply_to_step("verify-vips", &vips).await.json_with_status(204);
 }
 
-/// Assesses the clusters, and returns the verification of the API and the Ingress address of one of them.
+/// Assesses the clusters. Returns the verification of the API address and of the Ingress address of one cluster.
 async fn verified(service: &TestService, fleet: &Fleet<'_>) -> [Value; 2] {
     service.inventory.assess_clusters().await.unwrap();
-    let shown = fleet.get_cluster().await;
+    let response = fleet.get_cluster().await;
     let listed = service.get("/v2/clusters").await.json_with_status(200);
     let verification = |cluster: &Value, key: &str| cluster[key][0]["verification"].clone();
     ["api_vips", "ingress_vips"].map(|key| {
-        assert_eq!(verification(&listed[0], key), verification(&shown, key), "{listed}");
-        verification(&shown, key)
+        assert_eq!(verification(&listed[0], key), verification(&response, key), "{listed}");
+        verification(&response, key)
     })
 }
 
@@ -81,7 +81,7 @@ fn replaced_addresses_are_not_verified() {
         let fleet = Fleet::with_reports(service, 1, &with_vips()).await;
         let (agent, path) = (&fleet.agents[0], format!("/v2/clusters/{}", fleet.cluster));
         let unknown = verified(service, &fleet).await;
-        // Another type or address does not count.
+        // A reply about another type or address does not count.
         report(agent, &[("192.168.1.5", "ingress", "failed"), ("192.168.1.99", "api", "failed")]).await;
         assert_eq!(verified(service, &fleet).await, unknown);
         report(agent, &[("192.168.1.5", "api", "failed"), ("192.168.1.6", "ingress", "succeeded")]).await;

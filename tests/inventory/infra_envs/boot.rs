@@ -11,11 +11,11 @@ fn ipxe_script_boots_hosts() {
     on_each_database(async |service| {
         let arguments =
             json!([{"operation": "append", "value": "p1"}, {"operation": "append", "value": "p2"}]);
-        let made =
+        let infra_env =
             create_infra_env(service, &json!({"openshift_version": "4.14.9", "kernel_arguments": arguments}))
                 .await;
-        let id = made["id"].as_str().unwrap();
-        let script = get_file(service, &made, "file_name=ipxe-script").await;
+        let id = infra_env["id"].as_str().unwrap();
+        let script = get_file(service, &infra_env, "file_name=ipxe-script").await;
         assert_eq!(
             script.text,
             format!(
@@ -33,7 +33,9 @@ fn ipxe_script_boots_hosts() {
             format!("attachment; filename=\"{id}-ipxe-script\"")
         );
         let redirect =
-            get_file(service, &made, "file_name=ipxe-script&ipxe_script_type=boot-order-control").await.text;
+            get_file(service, &infra_env, "file_name=ipxe-script&ipxe_script_type=boot-order-control")
+                .await
+                .text;
         let place = format!(
             "/api/assisted-install/v2/infra-envs/{id}/downloads/files?file_name=ipxe-script&mac=${{net0/mac}}\n"
         );
@@ -41,13 +43,13 @@ fn ipxe_script_boots_hosts() {
             redirect.starts_with("#!ipxe\nchain http://127.0.0.1:") && redirect.ends_with(&place),
             "{redirect}"
         );
-        let known = get_file(
+        let script_with_mac = get_file(
             service,
-            &made,
+            &infra_env,
             "file_name=ipxe-script&ipxe_script_type=boot-order-control&mac=52:54:00:00:00:01",
         )
         .await;
-        assert_eq!(known.text, script.text);
+        assert_eq!(script_with_mac.text, script.text);
     });
 }
 
@@ -57,15 +59,15 @@ fn installed_machine_does_not_boot_the_discovery_image_again() {
         use kindling::inventory::host::{HostRecord, HostStage, HostStatus};
         use kindling::inventory::store::{Change, Stored};
 
-        let made = create_infra_env(service, &json!({"openshift_version": "4.18"})).await;
+        let infra_env = create_infra_env(service, &json!({"openshift_version": "4.18"})).await;
         let host = json!({"host_id": "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11"});
-        service.post(&format!("{}/hosts", infra_env_path(&made)), &host).await.json_with_status(201);
+        service.post(&format!("{}/hosts", infra_env_path(&infra_env)), &host).await.json_with_status(201);
         let inventory =
             json!({"interfaces": [{"name": "eth0", "mac_address": "52:54:00:00:00:0A"}]}).to_string();
         let reply =
             json!({"step_type": "inventory", "step_id": "inventory-1", "exit_code": 0, "output": inventory});
         let steps =
-            format!("{}/hosts/7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11/instructions", infra_env_path(&made));
+            format!("{}/hosts/7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11/instructions", infra_env_path(&infra_env));
         assert_eq!(service.post(&steps, &reply).await.status, 204);
         for (status, stage, boots) in [
             (HostStatus::KnownUnbound, None, true),
@@ -74,7 +76,7 @@ fn installed_machine_does_not_boot_the_discovery_image_again() {
             (HostStatus::Installed, Some(HostStage::Done), false),
         ] {
             let records = service.inventory.records();
-            let parent = Some(made["id"].as_str().unwrap().parse().unwrap());
+            let parent = Some(infra_env["id"].as_str().unwrap().parse().unwrap());
             let id = "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11".parse().unwrap();
             let change = async |_| {
                 let stored: Stored<HostRecord> = records.find(parent, id).await?.unwrap();
@@ -86,7 +88,7 @@ fn installed_machine_does_not_boot_the_discovery_image_again() {
             };
             records.change(change).await.unwrap();
             for mac in ["52:54:00:00:00:0a", "52-54-00-00-00-0A"] {
-                let answer = get_file(service, &made, &format!("file_name=ipxe-script&mac={mac}")).await;
+                let answer = get_file(service, &infra_env, &format!("file_name=ipxe-script&mac={mac}")).await;
                 assert_eq!(
                     answer.status,
                     if boots { 200 } else { 404 },
@@ -94,7 +96,7 @@ fn installed_machine_does_not_boot_the_discovery_image_again() {
                     answer.text
                 );
             }
-            let other = get_file(service, &made, "file_name=ipxe-script&mac=52:54:00:00:00:0b").await;
+            let other = get_file(service, &infra_env, "file_name=ipxe-script&mac=52:54:00:00:00:0b").await;
             assert_eq!(other.status, 200);
         }
     });

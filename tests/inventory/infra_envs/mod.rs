@@ -1,4 +1,4 @@
-//! Infra-envs: creation, and which changes affect the image.
+//! Infra-envs: creation, and the changes that affect the image.
 
 mod boot;
 mod files;
@@ -12,7 +12,7 @@ use crate::service::{IMAGE_SERVICE, PULL_SECRET, TestService, on_each_database, 
 const KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj2tQSxYwQIcXsGZ6aHcKfoWiVBqVp3AmEFwqeFsTOO me@example";
 
-/// The smallest body, with more keys.
+/// The smallest valid body, with additional keys.
 fn create_body(more: &Value) -> Value {
     let mut body = json!({"name": "demo", "pull_secret": PULL_SECRET});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -42,14 +42,14 @@ fn host_network(mac: &str, address: &str) -> Value {
 #[test]
 fn new_resource_matches_the_api_document() {
     on_each_database(async |service| {
-        let mut made = create_infra_env(service, &json!({"openshift_version": "4.14.3"})).await;
-        let id = made["id"].as_str().unwrap().to_owned();
+        let mut infra_env = create_infra_env(service, &json!({"openshift_version": "4.14.3"})).await;
+        let id = infra_env["id"].as_str().unwrap().to_owned();
         for key in ["created_at", "updated_at"] {
-            let time = made.as_object_mut().unwrap().remove(key).unwrap();
+            let time = infra_env.as_object_mut().unwrap().remove(key).unwrap();
             assert!(time.as_str().unwrap().starts_with("20"), "{time}");
         }
-        let revision = made["download_url"].as_str().unwrap().rsplit('/').nth(1).unwrap();
-        assert!(revision.parse::<ImageRevision>().is_ok(), "{made}");
+        let revision = infra_env["download_url"].as_str().unwrap().rsplit('/').nth(1).unwrap();
+        assert!(revision.parse::<ImageRevision>().is_ok(), "{infra_env}");
         let expected = json!({
             "cpu_architecture": "x86_64",
             "download_url": format!("{IMAGE_SERVICE}/byid/{id}/4.14/x86_64/{revision}/full.iso"),
@@ -65,10 +65,10 @@ fn new_resource_matches_the_api_document() {
             "type": "full-iso",
             "user_name": "admin",
         });
-        assert_eq!(made, expected);
-        let shown = service.get(&infra_env_path(&made)).await.json_with_status(200);
-        assert_eq!(shown["download_url"], made["download_url"]);
-        assert_eq!(service.get("/v2/infra-envs").await.json_with_status(200), json!([shown]));
+        assert_eq!(infra_env, expected);
+        let response = service.get(&infra_env_path(&infra_env)).await.json_with_status(200);
+        assert_eq!(response["download_url"], infra_env["download_url"]);
+        assert_eq!(service.get("/v2/infra-envs").await.json_with_status(200), json!([response]));
     });
 }
 
@@ -77,7 +77,7 @@ fn every_sent_value_is_returned() {
     on_each_database(async |service| {
         let hosts =
             [host_network("52:54:00:00:00:02", "192.0.2.2"), host_network("52:54:00:00:00:01", "192.0.2.1")];
-        let made = create_infra_env(
+        let infra_env = create_infra_env(
             service,
             &json!({
                 "openshift_version": "4.18",
@@ -93,43 +93,44 @@ fn every_sent_value_is_returned() {
             }),
         )
         .await;
-        assert_eq!(made["cpu_architecture"], "arm64");
-        let url = made["download_url"].as_str().unwrap();
+        assert_eq!(infra_env["cpu_architecture"], "arm64");
+        let url = infra_env["download_url"].as_str().unwrap();
         assert!(url.contains("/4.18/arm64/") && url.ends_with("/minimal.iso"), "{url}");
-        assert_eq!(made["ssh_authorized_key"], KEY);
-        assert_eq!(made["proxy"], json!({"http_proxy": "http://10.0.0.1:3128", "no_proxy": "*"}));
+        assert_eq!(infra_env["ssh_authorized_key"], KEY);
+        assert_eq!(infra_env["proxy"], json!({"http_proxy": "http://10.0.0.1:3128", "no_proxy": "*"}));
         assert_eq!(
-            made["kernel_arguments"],
+            infra_env["kernel_arguments"],
             r#"[{"operation":"append","value":"p1"},{"operation":"append","value":"p2=\"a b\""}]"#
         );
-        let shown: Value = serde_json::from_str(made["static_network_config"].as_str().unwrap()).unwrap();
-        assert_eq!(shown[0], hosts[1], "hosts are sorted");
-        assert_eq!(shown[1], hosts[0]);
-        assert_eq!(made["network_discovery_delay_seconds"], 0);
+        let networks: Value =
+            serde_json::from_str(infra_env["static_network_config"].as_str().unwrap()).unwrap();
+        assert_eq!(networks[0], hosts[1], "hosts are sorted");
+        assert_eq!(networks[1], hosts[0]);
+        assert_eq!(infra_env["network_discovery_delay_seconds"], 0);
     });
 }
 
 #[test]
 fn macs_that_yaml_read_as_numbers_are_restored() {
     on_each_database(async |service| {
-        // 52:54:00:00:00:01 and :02 in base 60.
+        // 52:54:00:00:00:01 and :02 as numbers in base 60, as YAML reads them.
         let document =
             "interfaces:\n- mac-address: 41135040001\n  name: eth0\n  type: ethernet\n  state: up\n";
         let host = |mac: Value| json!({"network_yaml": document, "mac_interface_map": [{"mac_address": mac, "logical_nic_name": "eth0"}]});
-        let made =
+        let infra_env =
             create_infra_env(service, &json!({"static_network_config": [host(json!(41_135_040_001_u64))]}))
                 .await;
         let stored = |infra_env: &Value| -> Value {
             serde_json::from_str(infra_env["static_network_config"].as_str().unwrap()).unwrap()
         };
-        let shown = stored(&made);
-        assert_eq!(shown[0]["mac_interface_map"][0]["mac_address"], "52:54:00:00:00:01");
+        let networks = stored(&infra_env);
+        assert_eq!(networks[0]["mac_interface_map"][0]["mac_address"], "52:54:00:00:00:01");
         let restored = document.replace("41135040001", "\"52:54:00:00:00:01\"");
-        assert_eq!(shown[0]["network_yaml"], restored);
+        assert_eq!(networks[0]["network_yaml"], restored);
         let mut other = host(json!(41_135_040_002_u64));
         other["network_yaml"] = json!(document.replace("41135040001", "41135040002"));
         let body = json!({"static_network_config": [other]});
-        let changed = service.patch(&infra_env_path(&made), &body).await.json_with_status(201);
+        let changed = service.patch(&infra_env_path(&infra_env), &body).await.json_with_status(201);
         assert_eq!(stored(&changed)[0]["mac_interface_map"][0]["mac_address"], "52:54:00:00:00:02");
         assert!(stored(&changed)[0]["network_yaml"].as_str().unwrap().contains("\"52:54:00:00:00:02\""));
         // The last number is 01:00:00:00:00:00.
@@ -145,7 +146,7 @@ fn macs_that_yaml_read_as_numbers_are_restored() {
 #[test]
 fn get_response_is_accepted_by_patch() {
     on_each_database(async |service| {
-        let made = create_infra_env(
+        let infra_env = create_infra_env(
             service,
             &json!({
                 "ssh_authorized_key": KEY,
@@ -155,10 +156,10 @@ fn get_response_is_accepted_by_patch() {
             }),
         )
         .await;
-        let again = service.patch(&infra_env_path(&made), &made).await.json_with_status(201);
-        assert_eq!(again, made, "the PATCH changed something");
-        assert_eq!(generation(service, &made).await, 1);
-        let other = service.patch(&infra_env_path(&made), &json!({"name": "other"})).await;
+        let again = service.patch(&infra_env_path(&infra_env), &infra_env).await.json_with_status(201);
+        assert_eq!(again, infra_env, "the PATCH changed something");
+        assert_eq!(generation(service, &infra_env).await, 1);
+        let other = service.patch(&infra_env_path(&infra_env), &json!({"name": "other"})).await;
         assert_eq!(other.refusal_reason(400), "name in body cannot be changed");
     });
 }
@@ -166,9 +167,9 @@ fn get_response_is_accepted_by_patch() {
 #[test]
 fn only_image_changes_increase_the_generation() {
     on_each_database(async |service| {
-        let made =
+        let infra_env =
             create_infra_env(service, &json!({"openshift_version": "4.18", "ssh_authorized_key": KEY})).await;
-        let url = infra_env_path(&made);
+        let url = infra_env_path(&infra_env);
         let changes = [
             json!({"image_type": "minimal-iso"}),
             json!({"ssh_authorized_key": ""}),
@@ -191,7 +192,7 @@ fn only_image_changes_increase_the_generation() {
             let before = service.get(&url).await.json_with_status(200);
             service.patch(&url, change).await.json_with_status(201);
             expected += 1;
-            assert_eq!(generation(service, &made).await, expected, "{change}");
+            assert_eq!(generation(service, &infra_env).await, expected, "{change}");
             let once = service.get(&url).await.json_with_status(200);
             assert_ne!(once["updated_at"], before["updated_at"]);
             service.patch(&url, change).await.json_with_status(201);
@@ -212,16 +213,17 @@ fn only_image_changes_increase_the_generation() {
         }
         service.get(&format!("{url}/downloads/image-url")).await.json_with_status(200);
         service.get(&format!("{url}/downloads/files?file_name=discovery.ign")).await;
-        assert_eq!(generation(service, &made).await, expected);
+        assert_eq!(generation(service, &infra_env).await, expected);
     });
 }
 
 #[test]
-fn override_without_a_version_may_have_the_spec_of_the_newest_image() {
+fn override_without_a_version_may_use_the_spec_of_the_newest_image() {
     on_each_database(async |service| {
         let config = |spec: &str| json!({"ignition": {"version": spec}}).to_string();
-        let made = create_infra_env(service, &json!({"ignition_config_override": config("3.4.0")})).await;
-        assert_eq!(made["openshift_version"], "4.18");
+        let infra_env =
+            create_infra_env(service, &json!({"ignition_config_override": config("3.4.0")})).await;
+        assert_eq!(infra_env["openshift_version"], "4.18");
         let newer = create_body(&json!({"ignition_config_override": config("3.5.0")}));
         let reason = service.post("/v2/infra-envs", &newer).await.refusal_reason(400);
         assert!(reason.starts_with("error parsing ignition: ignition_config_override"), "{reason}");
@@ -231,10 +233,10 @@ fn override_without_a_version_may_have_the_spec_of_the_newest_image() {
 #[test]
 fn rejects_change_to_an_invalid_version() {
     on_each_database(async |service| {
-        let made = create_infra_env(service, &json!({"openshift_version": "4.18"})).await;
+        let infra_env = create_infra_env(service, &json!({"openshift_version": "4.18"})).await;
         for version in ["4.18-a b", "4.18.0.1", "latest"] {
             let reason = service
-                .patch(&infra_env_path(&made), &json!({"openshift_version": version}))
+                .patch(&infra_env_path(&infra_env), &json!({"openshift_version": version}))
                 .await
                 .refusal_reason(400);
             assert!(reason.ends_with(": invalid version"), "{version}: {reason}");
@@ -245,8 +247,8 @@ fn rejects_change_to_an_invalid_version() {
 #[test]
 fn concurrent_changes_lose_nothing() {
     on_each_database(async |service| {
-        let made = create_infra_env(service, &json!({"openshift_version": "4.18"})).await;
-        let url = infra_env_path(&made);
+        let infra_env = create_infra_env(service, &json!({"openshift_version": "4.18"})).await;
+        let url = infra_env_path(&infra_env);
         let changes = [
             json!({"ssh_authorized_key": KEY}),
             json!({"additional_ntp_sources": "ntp.example.com"}),
@@ -260,25 +262,26 @@ fn concurrent_changes_lose_nothing() {
         let answers =
             futures_util::future::join_all(changes.iter().map(|change| service.patch(&url, change))).await;
         assert!(answers.iter().all(|answer| answer.status == 201), "{answers:?}");
-        let shown = service.get(&url).await.json_with_status(200);
-        assert_eq!(shown["ssh_authorized_key"], KEY);
-        assert_eq!(shown["additional_ntp_sources"], "ntp.example.com");
-        assert_eq!(shown["type"], "minimal-iso");
-        assert_eq!(shown["network_discovery_delay_seconds"], 7);
-        assert!(shown["kernel_arguments"].as_str().unwrap().contains("quiet"));
-        assert_eq!(shown["proxy"].as_object().unwrap().len(), 3, "{shown}");
-        assert_eq!(generation(service, &made).await, 9);
+        let response = service.get(&url).await.json_with_status(200);
+        assert_eq!(response["ssh_authorized_key"], KEY);
+        assert_eq!(response["additional_ntp_sources"], "ntp.example.com");
+        assert_eq!(response["type"], "minimal-iso");
+        assert_eq!(response["network_discovery_delay_seconds"], 7);
+        assert!(response["kernel_arguments"].as_str().unwrap().contains("quiet"));
+        assert_eq!(response["proxy"].as_object().unwrap().len(), 3, "{response}");
+        assert_eq!(generation(service, &infra_env).await, 9);
     });
 }
 
 #[test]
 fn deleted_infra_env_is_not_found() {
     on_each_database(async |service| {
-        let made = create_infra_env(service, &json!({})).await;
-        assert_eq!(service.delete(&infra_env_path(&made)).await.status, 204);
-        for answer in
-            [service.get(&infra_env_path(&made)).await, service.delete(&infra_env_path(&made)).await]
-        {
+        let infra_env = create_infra_env(service, &json!({})).await;
+        assert_eq!(service.delete(&infra_env_path(&infra_env)).await.status, 204);
+        for answer in [
+            service.get(&infra_env_path(&infra_env)).await,
+            service.delete(&infra_env_path(&infra_env)).await,
+        ] {
             assert_eq!(answer.json()["kind"], "Error");
             assert_eq!(answer.refusal_reason(404), "record not found");
         }

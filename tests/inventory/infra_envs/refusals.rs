@@ -1,4 +1,4 @@
-//! Bodies that cannot become an infra-env.
+//! Bodies that the creation or change of an infra-env refuses.
 
 use reqwest::Method;
 use serde_json::json;
@@ -154,8 +154,8 @@ fn invalid_values_are_refused_with_a_reason() {
         for (more, reason) in REFUSED {
             let answer =
                 service.post("/v2/infra-envs", &create_body(&serde_json::from_str(more).unwrap())).await;
-            let found = answer.refusal_reason(400);
-            assert!(found.starts_with(reason), "{more}:\n{found:?}, expected\n{reason:?}");
+            let actual = answer.refusal_reason(400);
+            assert!(actual.starts_with(reason), "{more}:\n{actual:?}, expected\n{reason:?}");
         }
         assert_eq!(
             service.get("/v2/infra-envs").await.json_with_status(200),
@@ -238,8 +238,8 @@ fn rejects_invalid_bodies() {
             ),
         ];
         for (kind, bytes, reason) in cases {
-            let found = send_request(request(kind, bytes)).await.refusal_reason(400);
-            assert!(found.starts_with(reason), "{found:?} instead of {reason:?}");
+            let actual = send_request(request(kind, bytes)).await.refusal_reason(400);
+            assert!(actual.starts_with(reason), "{actual:?} instead of {reason:?}");
         }
         let trailing = format!("{}garbage", create_body(&json!({})));
         send_request(request(Some("Application/JSON; charset=utf-8"), trailing.into_bytes()))
@@ -253,8 +253,9 @@ fn unknown_keys_may_be_ignored() {
     on_each_database_with(
         |settings| settings.reject_unknown_fields = false,
         async |service| {
-            let made = create_infra_env(service, &json!({"unheard": [1], "proxy": {"ftp_proxy": "x"}})).await;
-            assert_eq!(made["proxy"], json!({}));
+            let infra_env =
+                create_infra_env(service, &json!({"unheard": [1], "proxy": {"ftp_proxy": "x"}})).await;
+            assert_eq!(infra_env["proxy"], json!({}));
         },
     );
 }
@@ -262,14 +263,15 @@ fn unknown_keys_may_be_ignored() {
 #[test]
 fn network_discovery_delay_is_limited() {
     on_each_database(async |service| {
-        let made = create_infra_env(service, &json!({"network_discovery_delay_seconds": u32::MAX})).await;
-        assert_eq!(made["network_discovery_delay_seconds"], u32::MAX);
+        let infra_env =
+            create_infra_env(service, &json!({"network_discovery_delay_seconds": u32::MAX})).await;
+        assert_eq!(infra_env["network_discovery_delay_seconds"], u32::MAX);
         for (delay, bound) in [
             (i64::from(u32::MAX) + 1, "less than or equal to 4294967295"),
             (-1, "greater than or equal to 0"),
         ] {
             let answer = service
-                .patch(&infra_env_path(&made), &json!({"network_discovery_delay_seconds": delay}))
+                .patch(&infra_env_path(&infra_env), &json!({"network_discovery_delay_seconds": delay}))
                 .await;
             assert_eq!(
                 answer.refusal_reason(400),
@@ -283,11 +285,11 @@ fn network_discovery_delay_is_limited() {
 fn rejects_nul_in_text() {
     on_each_database(async |service| {
         let reason = |place: &str| format!("{place} in body must not contain a NUL character");
-        let made = create_infra_env(service, &json!({})).await;
+        let infra_env = create_infra_env(service, &json!({})).await;
         let answer = service.post("/v2/infra-envs", &create_body(&json!({"name": "a\0b"}))).await;
         assert_eq!(answer.refusal_reason(400), reason("name"));
         let arguments = json!({"kernel_arguments": [{"operation": "append", "value": "a"}, {"operation": "append", "value": "a\0"}]});
-        let answer = service.patch(&infra_env_path(&made), &arguments).await;
+        let answer = service.patch(&infra_env_path(&infra_env), &arguments).await;
         assert_eq!(answer.refusal_reason(400), reason("kernel_arguments.1.value"));
         let answer = service
             .post("/v2/clusters", &create_body(&json!({"name": "a\0b", "openshift_version": "4.18"})))
@@ -295,14 +297,14 @@ fn rejects_nul_in_text() {
         assert!(answer.refusal_reason(400).starts_with("name in body "), "{}", answer.text);
         let cluster = create_body(&json!({"openshift_version": "4.18", "tags": "a\0b"}));
         assert_eq!(service.post("/v2/clusters", &cluster).await.refusal_reason(400), reason("tags"));
-        let hosts = format!("{}/hosts", infra_env_path(&made));
+        let hosts = format!("{}/hosts", infra_env_path(&infra_env));
         let host =
             json!({"host_id": "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11", "discovery_agent_version": "\0"});
         assert_eq!(service.post(&hosts, &host).await.refusal_reason(400), reason("discovery_agent_version"));
         let request =
             service.request(Method::POST, "/v2/infra-envs").header("content-type", "application/json");
         let behind = format!("{} \"\\u0000\"", create_body(&json!({"name": "\\u0000"})));
-        let made = send_request(request.body(behind)).await.json_with_status(201);
-        assert_eq!(made["name"], "\\u0000", "only decoded NULs count; an escaped backslash is allowed");
+        let infra_env = send_request(request.body(behind)).await.json_with_status(201);
+        assert_eq!(infra_env["name"], "\\u0000", "only decoded NULs count; an escaped backslash is allowed");
     });
 }

@@ -30,7 +30,7 @@ async fn stale(fixture: &StoreFixture) -> Vec<Uuid> {
     fixture.store.stale_clusters(&["ready", "insufficient"], "", 100).await.unwrap()
 }
 
-/// A cluster with two hosts whose assessment is current.
+/// A cluster with two hosts and a current assessment.
 struct AssessedCluster {
     cluster: Key,
     hosts: [Key; 2],
@@ -86,13 +86,13 @@ fn cluster_is_stale_after_each_change_of_the_cluster_or_a_host() {
         for (step, state) in [
             (Step::Replace(host_row(one, cluster, 2)), AssessedState::new(1, &[2, 1])),
             (Step::Replace(cluster_row(cluster, "insufficient", 2)), AssessedState::new(2, &[2, 1])),
-            // The number of hosts changes, and the sum of their generations modulo the prime stays the same.
+            // The number of hosts changes, while the sum of their generations modulo the prime stays the same.
             (
                 Step::Insert(host_row(added, cluster, 1_000_000_007)),
                 AssessedState::new(2, &[2, 1, 1_000_000_007]),
             ),
             (Step::Remove(added, 1_000_000_007), AssessedState::new(2, &[2, 1])),
-            // The host leaves the cluster, and comes back.
+            // The host leaves the cluster, and joins it again.
             (Step::Replace(host_row(two, other, 2)), AssessedState::new(2, &[2])),
             (Step::Replace(host_row(two, cluster, 3)), AssessedState::new(2, &[2, 3])),
             (Step::Replace(Row { generation: 3, ..row_with(one, deleted) }), AssessedState::new(2, &[3])),
@@ -108,8 +108,8 @@ fn check_ins_and_reports_leave_an_assessment_current() {
     on_each_store(async |fixture| {
         let AssessedCluster { hosts: [host, _], .. } = AssessedCluster::new(fixture).await;
         fixture.store.store_check_ins(&[CheckIn { host, at: 5, clock: None }]).await.unwrap();
-        let put = |kind| Step::PutReport(host, kind, "{}".to_owned());
-        fixture.commit_steps([put(ReportKind::Results), put(ReportKind::Connectivity)]).await;
+        let put_report = |kind| Step::PutReport(host, kind, "{}".to_owned());
+        fixture.commit_steps([put_report(ReportKind::Results), put_report(ReportKind::Connectivity)]).await;
         assert_eq!(stale(fixture).await, NONE);
     });
 }
@@ -141,7 +141,7 @@ fn only_clusters_in_the_statuses_are_stale_oldest_first() {
 }
 
 #[test]
-fn assessment_without_numbers_or_that_is_deleted_does_not_count() {
+fn deleted_assessment_or_assessment_without_numbers_does_not_count() {
     on_each_store(async |fixture| {
         let cluster = new_cluster_key();
         let assessment = Key::of_assessment(cluster.id);
@@ -271,7 +271,7 @@ fn assessment_is_removed_with_its_cluster_only() {
         let [first, second] = changes.as_slice() else { panic!("{changes:?}") };
         assert_eq!(*first, RecordChange { key: cluster, generation: 2, kind: ChangeKind::Removed });
         assert_eq!((second.key, second.kind), (assessment(cluster), ChangeKind::Removed));
-        // The assessment alone can be removed as every record.
+        // An assessment can be removed alone, like every record.
         fixture.commit_steps([Step::Remove(assessment(other), 1)]).await;
         assert_eq!(fixture.get_row(assessment(other)).await, None);
     });

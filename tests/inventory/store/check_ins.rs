@@ -1,4 +1,4 @@
-//! Check-ins that are stored together, without a change of their hosts.
+//! Check-ins, which are stored in batches without a change of their hosts.
 
 use kindling::inventory::store::{
     CheckIn, CheckInLimit, Columns, Key, Operation, Outcome, Row, Step, StoreError,
@@ -12,7 +12,7 @@ fn columns(checked_in_at: Option<i64>, clock: Option<i64>) -> Columns {
     Columns { checked_in_at, clock, ..Columns::default() }
 }
 
-/// Check-in time and clock in the columns of a host.
+/// Returns the check-in time and the clock in the columns of a host.
 async fn stored(fixture: &StoreFixture, host: Key) -> (Option<i64>, Option<i64>) {
     let columns = fixture.get_row(host).await.unwrap().columns;
     (columns.checked_in_at, columns.clock)
@@ -56,7 +56,7 @@ fn stored_check_in_is_never_lowered() {
             fixture.store.store_check_ins(&[check_in(host, at, clock)]).await.unwrap();
             assert_eq!(stored(fixture, host).await, (Some(expected.0), Some(expected.1)), "{at}");
         }
-        // A change that read the host before the last check-in.
+        // Changes that read the host before the last check-in.
         let changes = [(11, 7, (12, 3)), (12, 7, (12, 7)), (13, 8, (13, 8))];
         for (generation, (at, clock, expected)) in (2..).zip(changes) {
             let row = Row { generation, ..row_with(host, columns(Some(at), Some(clock))) };
@@ -109,7 +109,7 @@ fn check_ins_of_missing_and_deleted_hosts_are_skipped() {
         assert_eq!(fixture.get_row(gone).await, None);
         assert_eq!(stored(fixture, deleted).await, (None, None));
         assert_eq!(stored(fixture, host).await, (Some(5), Some(6)));
-        // Not a host.
+        // A key of another kind.
         fixture.commit_steps([Step::Insert(new_row(env))]).await;
         fixture.store.store_check_ins(&[check_in(env, 5, None)]).await.unwrap();
         assert_eq!(stored(fixture, env).await, (None, None));
@@ -134,7 +134,7 @@ fn host_that_checks_in_before_the_change_is_not_disconnected() {
     });
 }
 
-/// Each change locks its hosts in the order of their keys, as the statement for check-ins does.
+/// Each change locks its hosts in the order of their keys, like the statement for check-ins.
 #[test]
 fn check_ins_and_changes_do_not_wait_for_each_other() {
     on_each_store(async |fixture| {

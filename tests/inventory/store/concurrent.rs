@@ -1,4 +1,4 @@
-//! Concurrent changes: none is lost or applied partially.
+//! Concurrent changes: no change is lost or applied partially.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -80,7 +80,7 @@ fn process_that_increments() {
     });
 }
 
-/// The records of one database in two replicas; on SQLite, which has only one, twice the same.
+/// The records of one database in two replicas. On SQLite, which supports only one, both are the same.
 async fn two_replicas(fixture: &StoreFixture) -> [Records; 2] {
     if fixture.store.is_alone() {
         let records = fixture.records();
@@ -90,7 +90,7 @@ async fn two_replicas(fixture: &StoreFixture) -> [Records; 2] {
     [fixture.records(), Records::new(Arc::new(other))]
 }
 
-/// Sets a counter to 1 unless another one is set.
+/// Sets a counter to 1 unless one of the others is set.
 async fn set_unless(records: &Records, id: Uuid, others: &[Uuid]) {
     let changed = records.change(|reads| async move {
         let mut change = Change::new();
@@ -108,7 +108,7 @@ async fn set_unless(records: &Records, id: Uuid, others: &[Uuid]) {
     changed.await.unwrap();
 }
 
-/// At most one of several records may be set. Each change reads all of them and writes one, so no two changes write the
+/// At most one of several records may be set. Each change reads all records and writes one, so no two changes write the
 /// same record.
 #[test]
 fn decision_on_several_records_holds_at_the_commit() {
@@ -147,7 +147,7 @@ async fn insert_unless_exists(records: &Records, own: &CounterRecord, other: Uui
     created.await.unwrap();
 }
 
-/// A decision that rests on the absence of a record: of two records, only one is created.
+/// A decision depends on the absence of a record: only one of two records is created.
 #[test]
 fn absent_record_is_still_absent_at_the_commit() {
     on_each_store(async |fixture| {
@@ -160,8 +160,8 @@ fn absent_record_is_still_absent_at_the_commit() {
             );
             let mut created = 0;
             for counter in &counters {
-                let found = fixture.records().find::<CounterRecord>(None, counter.id).await.unwrap();
-                created += usize::from(found.is_some());
+                let stored = fixture.records().find::<CounterRecord>(None, counter.id).await.unwrap();
+                created += usize::from(stored.is_some());
             }
             assert_eq!(created, 1, "round {round}");
         }
@@ -213,7 +213,7 @@ fn plan_for_a_removed_record_does_not_change_its_successor() {
     });
 }
 
-/// The new record has a larger generation, even if the clock was ahead before.
+/// The generation of the new record is larger, even if the clock was ahead when the old record was written.
 #[test]
 fn replaced_record_has_a_larger_generation() {
     on_each_store(async |fixture| {
@@ -235,7 +235,7 @@ fn replaced_record_has_a_larger_generation() {
     });
 }
 
-/// A plan that reads two states of a record is never committed and never answered.
+/// If a plan reads two states of a record, the change is neither committed nor reported as successful.
 #[test]
 fn plan_with_two_states_of_a_record_is_made_again() {
     on_each_store(async |fixture| {
@@ -267,7 +267,7 @@ fn plan_with_two_states_of_a_record_is_made_again() {
     });
 }
 
-/// A slow change of several records is not overtaken forever by fast changes of one of them in another replica.
+/// A slow change of several records succeeds, although fast changes in another replica conflict with it.
 #[test]
 fn slow_change_succeeds_despite_conflicting_fast_ones() {
     on_each_store(async |fixture| {
@@ -301,8 +301,8 @@ fn slow_change_succeeds_despite_conflicting_fast_ones() {
     });
 }
 
-/// Deleting an infra-env and adding a host to it at the same time cannot both succeed, in any order of steps, whether
-/// the infra-env is removed or kept as deleted.
+/// A concurrent deletion of an infra-env and creation of a host in it cannot both succeed, in any order of steps,
+/// whether the infra-env is removed or marked as deleted.
 #[test]
 fn host_is_never_left_without_its_infra_env() {
     on_each_store(async |fixture| {
@@ -312,8 +312,9 @@ fn host_is_never_left_without_its_infra_env() {
             let host = new_host_key(env);
             fixture.commit_steps([Step::Insert(new_row(env))]).await;
             let none = Step::RequireNone(Filter::all(Kind::Host).within(env.id));
-            let gone = if round % 2 == 0 { Step::Remove(env, 1) } else { Step::Replace(deleted_row(env, 2)) };
-            let delete = if round % 4 < 2 { [none, gone] } else { [gone, none] };
+            let deletion =
+                if round % 2 == 0 { Step::Remove(env, 1) } else { Step::Replace(deleted_row(env, 2)) };
+            let delete = if round % 4 < 2 { [none, deletion] } else { [deletion, none] };
             let add = [Step::Insert(new_row(host)), Step::Require(env)];
             let (deleted, added) = if round % 3 == 0 {
                 tokio::join!(fixture.commit(delete), fixture.commit(add))
@@ -330,8 +331,8 @@ fn host_is_never_left_without_its_infra_env() {
     });
 }
 
-/// Changes that name the same records in opposite orders do not wait for each other: detecting such a deadlock takes a
-/// database one second each time.
+/// Changes that name the same records in opposite orders do not wait for each other. A database needs one second to
+/// detect such a deadlock.
 #[test]
 fn opposite_lock_orders_do_not_deadlock() {
     on_each_store(async |fixture| {
@@ -356,7 +357,8 @@ fn opposite_lock_orders_do_not_deadlock() {
     });
 }
 
-/// Other clients of the database may lock in any order. A change that is the deadlock victim is retried.
+/// Other clients of the database may lock in any order. If the database ends a change because of a deadlock, the change
+/// is retried.
 #[test]
 fn deadlock_victim_is_retried() {
     on_postgres(async |fixture| {
@@ -371,7 +373,7 @@ fn deadlock_victim_is_retried() {
         lock(&mut connection, other).await.unwrap();
         let next = |key| Step::Replace(Row { generation: 2, ..new_row(key) });
         let outside = async {
-            // The change has locked the first record by then, and waits for the second.
+            // By then, the change has locked the first record and waits for the second.
             tokio::time::sleep(std::time::Duration::from_millis(300)).await;
             lock(&mut connection, one).await.unwrap();
             connection.execute("COMMIT").await.unwrap();
@@ -386,9 +388,9 @@ fn deadlock_victim_is_retried() {
 #[test]
 fn changes_of_one_commit_succeed_or_conflict_independently() {
     on_each_store(async |fixture| {
-        let wanted = new_cluster_key();
+        let shared_key = new_cluster_key();
         let changes = (0..200_i32).map(|number| {
-            let key = if number % 2 == 0 { wanted } else { new_cluster_key() };
+            let key = if number % 2 == 0 { shared_key } else { new_cluster_key() };
             async move {
                 (
                     key,
@@ -405,7 +407,7 @@ fn changes_of_one_commit_succeed_or_conflict_independently() {
         let done = |name: bool| {
             outcomes
                 .iter()
-                .filter(|(key, outcome)| (*key == wanted) == name && *outcome == Outcome::Done)
+                .filter(|(key, outcome)| (*key == shared_key) == name && *outcome == Outcome::Done)
                 .count()
         };
         assert_eq!((done(true), done(false)), (1, 100));
@@ -414,7 +416,7 @@ fn changes_of_one_commit_succeed_or_conflict_independently() {
     });
 }
 
-/// Makes statements on some documents fail. `how` is SQLite's reaction: it rolls back the statement, or the whole
+/// Makes statements on some documents fail. `how` is SQLite's reaction: it rolls back either the statement or the whole
 /// transaction.
 async fn fail_on_marked_documents(fixture: &StoreFixture, how: &'static str) {
     let statement = format!(
@@ -504,7 +506,7 @@ fn close_waits_for_accepted_changes() {
 fn change_completes_after_its_caller_is_dropped() {
     on_sqlite(async |fixture| {
         let mut given_up = 0;
-        // On a busy machine the writer may finish before the caller gives up.
+        // On a busy machine, the writer may finish before the caller is dropped.
         for _ in 0..100 {
             let key = Key { id: Uuid::new_v4(), ..new_cluster_key() };
             let changes = Changes { steps: vec![Step::Insert(new_row(key))], events: Vec::new() };

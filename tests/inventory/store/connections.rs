@@ -1,4 +1,4 @@
-//! Connections to PostgreSQL whose requests end early, or whose server vanishes.
+//! Connections to PostgreSQL whose requests are dropped, or whose server vanishes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 
 use super::{new_cluster_key, new_row, on_postgres};
 
-/// A proxy that delays the answers of a server, and can stop forwarding without closing connections.
+/// A proxy that delays the responses of a server, and can stop forwarding without closing connections.
 struct SlowProxy {
     url: String,
     accepted: Arc<AtomicUsize>,
@@ -52,7 +52,7 @@ impl SlowProxy {
         self.accepted.load(Ordering::Acquire)
     }
 
-    /// Stops forwarding on all connections that are open now. New ones work.
+    /// Stops forwarding on all open connections. New connections work.
     fn freeze_open_connections(&self) {
         self.first_alive.send_replace(self.accepted());
     }
@@ -75,7 +75,7 @@ async fn forward(
     }
 }
 
-/// The number of the database's sessions with an open transaction and no statement.
+/// Returns the number of the database's sessions with an open transaction and no statement.
 async fn count_open_transactions(url: &str) -> i64 {
     let mut connection = PgConnection::connect(url).await.unwrap();
     let query = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() \
@@ -85,7 +85,7 @@ async fn count_open_transactions(url: &str) -> i64 {
     count
 }
 
-/// Each operation is dropped at many points, also while it waits for the answer to `BEGIN`.
+/// Each operation is dropped at many points, also while it waits for the response to `BEGIN`.
 #[test]
 fn dropped_operations_leave_no_transaction_open() {
     on_postgres(async |fixture| {
@@ -95,12 +95,12 @@ fn dropped_operations_leave_no_transaction_open() {
         let query = EventQuery::default();
         let filter = Filter::all(Kind::Cluster);
         let page = PageQuery::first(filter).with_reports(ReportKinds::new(ReportKind::ALL));
-        join_all((0..20).map(|_| store.count(filter))).await.into_iter().for_each(|found| {
-            assert_eq!(found.unwrap(), 1);
+        join_all((0..20).map(|_| store.count(filter))).await.into_iter().for_each(|count| {
+            assert_eq!(count.unwrap(), 1);
         });
         let mut dropped = 0;
         for round in 0..60_u64 {
-            // The last rounds all end before the server answers the first statement. The pool may be busy after a
+            // The last rounds all end before the server responds to the first statement. The pool may be busy after a
             // round.
             let wait = Duration::from_micros(if round < 40 { 300 * (round % 20) } else { 50 * (round % 20) });
             sleep(Duration::from_millis(20)).await;
@@ -124,33 +124,40 @@ fn dropped_operations_leave_no_transaction_open() {
             assert!(start.elapsed() < Duration::from_secs(10), "a transaction stays open");
             sleep(Duration::from_millis(50)).await;
         }
-        let found = store.list(filter).await.unwrap().len();
+        let count = store.list(filter).await.unwrap().len();
         let inserted = (0..20).map(|_| async {
             let steps = vec![Step::Insert(new_row(new_cluster_key()))];
             assert_eq!(store.commit(Changes { steps, events: Vec::new() }).await.unwrap(), Outcome::Done);
             store.page(page).await.unwrap();
         });
         join_all(inserted).await;
-        assert_eq!(store.list(filter).await.unwrap().len(), found + 20);
+        assert_eq!(store.list(filter).await.unwrap().len(), count + 20);
         store.close().await;
     });
 }
 
-/// A server vanishes without closing its connections, and another one takes over at the same address.
+/// A server vanishes without closing its connections, and another server replaces it at the same address.
 #[test]
 fn connections_to_a_vanished_server_are_replaced() {
     on_postgres(async |fixture| {
         let proxy = SlowProxy::start(&fixture.url, Duration::from_millis(5)).await;
         let store: &dyn Store = &SqlStore::open(&proxy.url).await.unwrap();
         let count = || store.count(Filter::all(Kind::Cluster));
-        // The whole pool is connected, after a connection that migrated the tables and two of the change feed.
-        join_all((0..50).map(|_| count())).await.into_iter().for_each(|found| assert_eq!(found.unwrap(), 0));
+        // All connections of the pool are open, after one connection that migrated the tables and two connections of
+        // the change feed.
+        join_all((0..50).map(|_| count()))
+            .await
+            .into_iter()
+            .for_each(|outcome| assert_eq!(outcome.unwrap(), 0));
         assert_eq!(proxy.accepted(), 13);
         proxy.freeze_open_connections();
-        for found in join_all((0..10).map(|_| timeout(Duration::from_millis(200), count()))).await {
-            assert!(found.is_err());
+        for outcome in join_all((0..10).map(|_| timeout(Duration::from_millis(200), count()))).await {
+            assert!(outcome.is_err());
         }
-        join_all((0..50).map(|_| count())).await.into_iter().for_each(|found| assert_eq!(found.unwrap(), 0));
+        join_all((0..50).map(|_| count()))
+            .await
+            .into_iter()
+            .for_each(|outcome| assert_eq!(outcome.unwrap(), 0));
         store.close().await;
     });
 }

@@ -1,4 +1,4 @@
-//! A process that is killed while it writes loses nothing that it reported as written.
+//! A killed process loses nothing that it has reported as written.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -16,7 +16,7 @@ use super::{
 
 const WRITERS: usize = 8;
 
-/// Writes infra-envs with one host and one event each, and prints the id of each that is written.
+/// Writes infra-envs with one host and one event each, and prints the id of each written infra-env.
 #[test]
 #[ignore = "the process that others kill"]
 fn process_that_writes() {
@@ -25,14 +25,14 @@ fn process_that_writes() {
         let store = SqlStore::open(&url).await.unwrap();
         let write = async || loop {
             let env = new_infra_env_key();
-            let told = Event::new("made", Severity::Info, "made", chrono::Utc::now())
+            let event = Event::new("made", Severity::Info, "made", chrono::Utc::now())
                 .of_cluster(Some(ClusterId(env.id)));
             let steps = vec![
                 Step::Insert(new_row(env)),
                 Step::Require(env),
                 Step::Insert(new_row(new_host_key(env))),
             ];
-            let outcome = store.commit(Changes { steps, events: vec![told] }).await.unwrap();
+            let outcome = store.commit(Changes { steps, events: vec![event] }).await.unwrap();
             assert_eq!(outcome, Outcome::Done);
             println!("written {}", env.id);
         };
@@ -40,35 +40,35 @@ fn process_that_writes() {
     });
 }
 
-/// The number of kills. `.ci/full` asks for more.
+/// The number of kills. `.ci/full` requests more.
 fn kills(usual: usize) -> usize {
     std::env::var("KINDLING_KILLS").map_or(usual, |kills| kills.parse().unwrap())
 }
 
-/// Lets a process write until it has reported enough records, kills it, and returns the reported ids.
+/// Runs a process until it has reported enough records, kills it, and returns the reported ids.
 fn write_and_kill(url: &str, lines: usize) -> Vec<Uuid> {
     let mut child =
         test_process("store::crash::process_that_writes", url).stderr(Stdio::inherit()).spawn().unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
-    let mut written = Vec::new();
-    // The last line may be torn: only complete lines count.
+    let mut ids = Vec::new();
+    // The last line may be incomplete, so only complete lines count.
     for line in output.lines().map_while(Result::ok) {
         let id = line.split_once("written ").and_then(|(_, id)| id.parse::<Uuid>().ok());
-        written.extend(id);
-        if written.len() == lines {
-            // Reads what was printed before the kill.
+        ids.extend(id);
+        if ids.len() == lines {
+            // The loop still reads the output from before the kill.
             child.kill().unwrap();
         }
     }
     child.wait().unwrap();
-    assert!(written.len() >= lines, "{} of {lines}", written.len());
-    written
+    assert!(ids.len() >= lines, "{} of {lines}", ids.len());
+    ids
 }
 
-/// All reported records exist, and every other one exists completely or not at all. Each kill may have left one record
-/// of each writer that was written but not reported.
-async fn check_written_records(store: &dyn Store, written: &[Uuid], kills: usize) {
-    for &id in written {
+/// Checks that all reported records exist, and that every other record exists completely or not at all. At each kill,
+/// each writer may have written one record without reporting it.
+async fn check_written_records(store: &dyn Store, reported: &[Uuid], kills: usize) {
+    for &id in reported {
         let key = Key { kind: Kind::InfraEnv, parent: None, id };
         assert!(store.get(key).await.unwrap().is_some(), "{id} is lost");
     }
@@ -77,29 +77,29 @@ async fn check_written_records(store: &dyn Store, written: &[Uuid], kills: usize
     let hosts = store.list(all(Kind::Host)).await.unwrap();
     let mut parents: Vec<_> = hosts.iter().map(|host| host.key.parent.unwrap()).collect();
     let mut ids: Vec<_> = envs.iter().map(|env| env.key.id).collect();
-    let told = store.events(&EventQuery::default()).await.unwrap().events;
-    let mut told: Vec<_> = told.iter().map(|event| event.cluster.unwrap().0).collect();
-    for list in [&mut parents, &mut ids, &mut told] {
+    let events = store.events(&EventQuery::default()).await.unwrap().events;
+    let mut event_ids: Vec<_> = events.iter().map(|event| event.cluster.unwrap().0).collect();
+    for list in [&mut parents, &mut ids, &mut event_ids] {
         list.sort();
     }
-    assert!(parents == ids && told == ids, "{} {} {}", ids.len(), parents.len(), told.len());
-    assert!(ids.len() <= written.len() + kills * WRITERS, "{} of {}", ids.len(), written.len());
+    assert!(parents == ids && event_ids == ids, "{} {} {}", ids.len(), parents.len(), event_ids.len());
+    assert!(ids.len() <= reported.len() + kills * WRITERS, "{} of {}", ids.len(), reported.len());
 }
 
 #[test]
 fn sqlite_keeps_records_written_before_a_kill() {
     on_sqlite(async |fixture| {
-        let mut written = Vec::new();
+        let mut reported = Vec::new();
         for kill in 1..=kills(6) {
             fixture.store.close().await;
-            written.extend(write_and_kill(&fixture.url, 1 + 97 * (kill - 1) % 491));
+            reported.extend(write_and_kill(&fixture.url, 1 + 97 * (kill - 1) % 491));
             let mut connection = SqliteConnection::connect(&fixture.url).await.unwrap();
-            let found = sqlx::query("PRAGMA integrity_check").fetch_all(&mut connection).await.unwrap();
-            let found: Vec<String> = found.iter().map(|row| row.get(0)).collect();
-            assert_eq!(found, ["ok"]);
+            let integrity = sqlx::query("PRAGMA integrity_check").fetch_all(&mut connection).await.unwrap();
+            let integrity: Vec<String> = integrity.iter().map(|row| row.get(0)).collect();
+            assert_eq!(integrity, ["ok"]);
             connection.close().await.unwrap();
             let store = SqlStore::open(&fixture.url).await.unwrap();
-            check_written_records(&store, &written, kill).await;
+            check_written_records(&store, &reported, kill).await;
             store.close().await;
         }
     });
@@ -108,10 +108,10 @@ fn sqlite_keeps_records_written_before_a_kill() {
 #[test]
 fn postgres_keeps_records_written_before_a_kill() {
     on_postgres(async |fixture| {
-        let mut written = Vec::new();
+        let mut reported = Vec::new();
         for kill in 1..=kills(4) {
-            written.extend(write_and_kill(&fixture.url, 1 + 97 * (kill - 1) % 491));
-            check_written_records(fixture.store.as_ref(), &written, kill).await;
+            reported.extend(write_and_kill(&fixture.url, 1 + 97 * (kill - 1) % 491));
+            check_written_records(fixture.store.as_ref(), &reported, kill).await;
         }
     });
 }

@@ -26,7 +26,7 @@ impl StoreFixture {
         self.store.events(&query).await.unwrap()
     }
 
-    /// The messages of the events that a query returns, whose number must match the count.
+    /// Returns the messages of the events that a query selects. The number of events must match the count.
     async fn event_messages(&self, query: EventQuery) -> Vec<String> {
         let page = self.query_events(query).await;
         assert_eq!(page.count, page.events.len() as u64);
@@ -97,12 +97,12 @@ fn severity_counts_ignore_the_severity_filter() {
     on_each_store(async |fixture| {
         let severities =
             [Severity::Info, Severity::Error, Severity::Info, Severity::Warning, Severity::Error];
-        let told = severities.iter().zip(0..).map(|(&severity, second)| Event {
+        let events = severities.iter().zip(0..).map(|(&severity, second)| Event {
             severity,
             category: if second == 0 { Category::Metrics } else { Category::User },
             ..event_at(second, &second.to_string())
         });
-        fixture.post_events(told).await;
+        fixture.post_events(events).await;
         let page = fixture
             .query_events(EventQuery {
                 severities: vec![Severity::Error, Severity::Critical],
@@ -128,7 +128,7 @@ fn severity_counts_ignore_the_severity_filter() {
 #[test]
 fn pages_follow_the_sort_order() {
     on_each_store(async |fixture| {
-        // Written out of order, some with the same time; those must keep the order of writing.
+        // The events are written out of order. Events with the same time must stay in the order of writing.
         for second in [3, 1, 0, 2] {
             fixture
                 .post_events([
@@ -149,11 +149,11 @@ fn pages_follow_the_sort_order() {
                 let query =
                     EventQuery { descending: order, limit: Some(limit), offset, ..EventQuery::default() };
                 let page = fixture.query_events(query).await;
-                let found: Vec<_> = page.events.into_iter().map(|event| event.message).collect();
+                let messages: Vec<_> = page.events.into_iter().map(|event| event.message).collect();
                 let skip = usize::try_from(offset).unwrap().min(12);
                 let take = usize::try_from(limit).unwrap();
                 let expected: Vec<_> = all.into_iter().skip(skip).take(take).collect();
-                assert_eq!(found, expected, "{offset} {limit} {order}");
+                assert_eq!(messages, expected, "{offset} {limit} {order}");
                 assert_eq!((page.count, page.by_severity), (12, [12, 0, 0, 0]));
             }
         }
@@ -169,7 +169,7 @@ fn page_of_long_events_is_short() {
             .zip(0..)
             .map(|(len, second)| {
                 let text = Some("x".repeat(len - 1));
-                // The length of an event is that of all its texts.
+                // The length of an event is the total length of its texts.
                 Event { props: text.filter(|text| !text.is_empty()), ..event_at(second / 2, "é") }
             })
             .collect();
@@ -244,7 +244,7 @@ fn message_search_is_literal_and_case_insensitive() {
             let expected: Vec<_> = expected.iter().map(|&index| messages[index]).collect();
             assert_eq!(fixture.event_messages(query).await, expected, "{text:?}");
         }
-        // Longer than the longest pattern.
+        // Longer than the maximum length of a pattern.
         let query = EventQuery { message: Some("%done".repeat(20_000)), ..EventQuery::default() };
         assert_eq!(fixture.query_events(query).await, EventPage::default());
     });
@@ -253,19 +253,19 @@ fn message_search_is_literal_and_case_insensitive() {
 #[test]
 fn nul_in_events_becomes_the_replacement_character() {
     on_each_store(async |fixture| {
-        let told = Event {
+        let event = Event {
             name: "na\0me".to_owned(),
             props: Some("{\0}".to_owned()),
             ..event_at(0, "Before\0After")
         };
-        fixture.post_events([told]).await;
-        let asked = EventQuery { message: Some("E\0a".to_owned()), ..EventQuery::default() };
-        let page = fixture.query_events(asked).await;
+        fixture.post_events([event]).await;
+        let query = EventQuery { message: Some("E\0a".to_owned()), ..EventQuery::default() };
+        let page = fixture.query_events(query).await;
         assert_eq!(page.events[0].name, "na\u{fffd}me");
         assert_eq!(page.events[0].message, "Before\u{fffd}After");
         assert_eq!(page.events[0].props.as_deref(), Some("{\u{fffd}}"));
-        let asked = EventQuery { message: Some("\0\0".to_owned()), ..EventQuery::default() };
-        assert_eq!(fixture.query_events(asked).await.count, 0);
+        let query = EventQuery { message: Some("\0\0".to_owned()), ..EventQuery::default() };
+        assert_eq!(fixture.query_events(query).await.count, 0);
     });
 }
 
@@ -278,7 +278,7 @@ fn times_have_microseconds_and_any_date() {
             time_at(0) + TimeDelta::microseconds(1),
         ];
         fixture.post_events(times.iter().rev().map(|&time| Event { time, ..event_at(0, "") })).await;
-        let found = fixture.query_events(EventQuery::default()).await.events;
-        assert_eq!(found.iter().map(|event| event.time).collect::<Vec<_>>(), times);
+        let events = fixture.query_events(EventQuery::default()).await.events;
+        assert_eq!(events.iter().map(|event| event.time).collect::<Vec<_>>(), times);
     });
 }

@@ -42,11 +42,11 @@ fn report_round_trips_and_is_replaced_and_removed() {
         assert_eq!(reports(fixture, host).await.len(), ReportKind::ALL.len());
         assert_eq!(reports(fixture, other).await, []);
         let two = ReportKinds::new(&[ReportKind::Inventory, ReportKind::FreeAddresses]);
-        let found = fixture.store.reports(host, two).await.unwrap();
-        assert_eq!(found.0.into_values().collect::<Vec<_>>(), ["inventory", "free_addresses"]);
+        let stored = fixture.store.reports(host, two).await.unwrap();
+        assert_eq!(stored.0.into_values().collect::<Vec<_>>(), ["inventory", "free_addresses"]);
         assert_eq!(fixture.store.reports(host, ReportKinds::NONE).await.unwrap(), Reports::default());
-        let kept = [ReportKind::Inventory];
-        let rest = ReportKind::ALL.iter().filter(|kind| !kept.contains(kind));
+        let remaining = [ReportKind::Inventory];
+        let rest = ReportKind::ALL.iter().filter(|kind| !remaining.contains(kind));
         let removed = rest.map(|kind| Step::RemoveReport(host, *kind));
         let text = r#"{"a": "é\\ '""#;
         fixture.commit_steps(removed.chain([put(host, ReportKind::Inventory, text)])).await;
@@ -55,7 +55,7 @@ fn report_round_trips_and_is_replaced_and_removed() {
 }
 
 #[test]
-fn reports_of_an_overtaken_change_are_not_stored() {
+fn reports_of_a_conflicting_change_are_not_stored() {
     on_each_store(async |fixture| {
         let host = new_host_key(new_infra_env_key());
         fixture.commit_steps([Step::Insert(new_row(host)), put(host, ReportKind::Inventory, "old")]).await;
@@ -106,7 +106,7 @@ fn size_limits_include_reports() {
             Outcome::OutOfBounds
         );
         fixture.commit_steps(steps.into_iter().chain([within(12 << 10)])).await;
-        // A change of the host alone keeps the size of its reports.
+        // A change of only the host keeps the size of its reports.
         let next = |generation| Step::Replace(Row { generation, ..new_row(host) });
         assert_eq!(fixture.commit([next(2), within(8 << 10)]).await, Outcome::OutOfBounds);
         fixture.commit_steps([next(2), within(12 << 10)]).await;
@@ -121,7 +121,7 @@ fn page_has_the_reports_of_its_hosts() {
     on_each_store(async |fixture| {
         let env = new_infra_env_key();
         let hosts: Vec<_> = (0..10).map(|_| new_host_key(env)).collect();
-        // PostgreSQL has pages of 1 MiB, SQLite of 256 KiB.
+        // The maximum length of a page is 1 MiB on PostgreSQL, and 256 KiB on SQLite.
         let len = if fixture.url.starts_with("postgres:") { 400 << 10 } else { 100 << 10 };
         for (number, host) in hosts.iter().enumerate() {
             let mut steps = vec![Step::Insert(new_row(*host)), put(*host, ReportKind::NtpSources, "ntp")];
@@ -133,7 +133,7 @@ fn page_has_the_reports_of_its_hosts() {
         let filter = Filter::all(Kind::Host).within(env.id);
         let inventory = ReportKinds::new(&[ReportKind::Inventory]);
         for (kinds, lengths) in [(inventory, vec![4, 4, 2]), (ReportKinds::NONE, vec![10])] {
-            let (mut found, mut next, mut counts) = (Vec::new(), Some(Position::START), Vec::new());
+            let (mut actual, mut next, mut counts) = (Vec::new(), Some(Position::START), Vec::new());
             while let Some(after) = next {
                 let page = fixture
                     .store
@@ -143,17 +143,17 @@ fn page_has_the_reports_of_its_hosts() {
                 counts.push(page.rows.len());
                 for row in &page.rows {
                     let reports = page.reports.get(&row.key).map(|reports| reports.0.len());
-                    found.push((row.key, reports));
+                    actual.push((row.key, reports));
                 }
                 next = page.next;
             }
-            // A page has few bytes with reports.
+            // A page with reports is limited in bytes.
             assert_eq!(counts, lengths);
             let expected = hosts
                 .iter()
                 .enumerate()
                 .map(|(number, host)| (*host, (number % 2 == 0 && kinds == inventory).then_some(1)));
-            assert_eq!(found, expected.collect::<Vec<_>>());
+            assert_eq!(actual, expected.collect::<Vec<_>>());
         }
     });
 }
@@ -197,8 +197,8 @@ fn silent_hosts_are_found_by_status_longest_first() {
         for others in [columns("installed", Some(1)), columns("known", None)] {
             steps.push(Step::Insert(row_with(new_host_key(env), others)));
         }
-        let gone = Columns { deleted: true, ..columns("known", Some(1)) };
-        steps.push(Step::Insert(row_with(new_host_key(env), gone)));
+        let deleted = Columns { deleted: true, ..columns("known", Some(1)) };
+        steps.push(Step::Insert(row_with(new_host_key(env), deleted)));
         steps.push(Step::Insert(row_with(new_cluster_key(), columns("known", Some(1)))));
         fixture.commit_steps(steps).await;
         let silent = async |before, most| {
@@ -219,38 +219,38 @@ fn host_is_found_by_its_present_mac_addresses() {
             let macs = macs.map(|macs| macs.iter().map(|mac| (*mac).to_owned()).collect());
             Row { generation, ..row_with(host, Columns { macs, ..Columns::default() }) }
         };
-        let found = async || {
-            let mut found = Vec::new();
+        let matching_macs = async || {
+            let mut matching_macs = Vec::new();
             for mac in ["52:54:00:00:00:0a", "52:54:00:00:00:0B", "52:54:00:00:00:0c"] {
-                found.push(fixture.store.hosts_with_mac(mac).await.unwrap().contains(&host));
+                matching_macs.push(fixture.store.hosts_with_mac(mac).await.unwrap().contains(&host));
             }
-            found
+            matching_macs
         };
         let (a, b) = ("52:54:00:00:00:0a", "52:54:00:00:00:0b");
         fixture.commit_steps([Step::Insert(with(1, Some(&[a, b])))]).await;
-        assert_eq!(found().await, [true, true, false]);
+        assert_eq!(matching_macs().await, [true, true, false]);
         fixture.commit_steps([Step::Replace(with(2, None))]).await;
-        assert_eq!(found().await, [true, true, false]);
+        assert_eq!(matching_macs().await, [true, true, false]);
         fixture.commit_steps([Step::Replace(with(3, Some(&[b])))]).await;
-        assert_eq!(found().await, [false, true, false]);
+        assert_eq!(matching_macs().await, [false, true, false]);
         fixture.commit_steps([Step::Replace(with(4, Some(&[])))]).await;
-        assert_eq!(found().await, [false, false, false]);
+        assert_eq!(matching_macs().await, [false, false, false]);
     });
 }
 
 #[test]
 fn required_generation_must_be_the_present_one() {
     on_each_store(async |fixture| {
-        let (there, gone, beside) = (new_cluster_key(), new_cluster_key(), new_cluster_key());
-        fixture.commit_steps([Step::Insert(new_row(there)), Step::RequireAt(gone, 0)]).await;
-        for (key, generation) in [(there, 0), (there, 2), (gone, 1)] {
-            let steps = [Step::Insert(new_row(beside)), Step::RequireAt(key, generation)];
+        let (existing, missing, added) = (new_cluster_key(), new_cluster_key(), new_cluster_key());
+        fixture.commit_steps([Step::Insert(new_row(existing)), Step::RequireAt(missing, 0)]).await;
+        for (key, generation) in [(existing, 0), (existing, 2), (missing, 1)] {
+            let steps = [Step::Insert(new_row(added)), Step::RequireAt(key, generation)];
             assert_eq!(fixture.commit(steps).await, Outcome::Overtaken, "{generation}");
-            assert_eq!(fixture.get_row(beside).await, None);
+            assert_eq!(fixture.get_row(added).await, None);
         }
         // A deleted record has a generation too.
-        fixture.commit_steps([Step::RequireAt(there, 1), Step::Replace(deleted_row(there, 2))]).await;
-        fixture.commit_steps([Step::RequireAt(there, 2), Step::Insert(new_row(beside))]).await;
+        fixture.commit_steps([Step::RequireAt(existing, 1), Step::Replace(deleted_row(existing, 2))]).await;
+        fixture.commit_steps([Step::RequireAt(existing, 2), Step::Insert(new_row(added))]).await;
     });
 }
 
@@ -281,7 +281,7 @@ fn reservation_delays_changes_of_its_records_only() {
     });
 }
 
-/// A change that removes and inserts a record takes the locks of the record in the same order as a reservation.
+/// A change that removes and inserts a record locks the record in the same order as a reservation.
 #[test]
 fn reservation_and_replacement_of_a_record_do_not_deadlock() {
     on_postgres(async |fixture| {
@@ -294,7 +294,7 @@ fn reservation_and_replacement_of_a_record_do_not_deadlock() {
         session.execute(sqlx::AssertSqlSafe(lock)).await.unwrap();
         let replacement = fixture.commit([Step::Remove(key, 1), Step::Insert(new_row(key))]);
         let reservation = async {
-            // The replacement waits for the first lock by then, and has not locked the row.
+            // By then, the replacement waits for the first lock, and has not locked the row.
             tokio::time::sleep(std::time::Duration::from_millis(300)).await;
             let row = format!("SELECT 1 FROM records WHERE id = '{}' FOR UPDATE NOWAIT", key.id);
             session.execute(sqlx::AssertSqlSafe(row)).await.unwrap();
@@ -311,10 +311,10 @@ fn reservation_that_waits_too_long_is_not_granted() {
     on_postgres(async |fixture| {
         let key = new_cluster_key();
         fixture.commit_steps([Step::Insert(new_row(key))]).await;
-        let held = fixture.store.reserve(&BTreeSet::from([key])).await.unwrap().unwrap();
-        // PostgreSQL's lock_timeout of a connection is 10 seconds.
+        let reservation = fixture.store.reserve(&BTreeSet::from([key])).await.unwrap().unwrap();
+        // PostgreSQL's `lock_timeout` of a connection is 10 seconds.
         assert!(fixture.store.reserve(&BTreeSet::from([key])).await.unwrap().is_none());
-        drop(held);
+        drop(reservation);
     });
 }
 
@@ -374,7 +374,7 @@ fn results_are_kept_until_their_host_is_deleted() {
         let host = new_host_key(new_infra_env_key());
         let results = ReportKinds::new(&[ReportKind::Results]);
         let stored = async || fixture.store.reports(host, results).await.unwrap().0.into_values().next();
-        // A missing host gets no results, so none are left that no host removes.
+        // The results of a missing host are not stored, because no removal of a host would remove them.
         fixture.commit_steps([put(host, ReportKind::Results, "lost")]).await;
         assert_eq!(stored().await, None);
         fixture.commit_steps([Step::Insert(new_row(host)), put(host, ReportKind::Results, "1")]).await;
@@ -395,7 +395,7 @@ fn results_are_kept_until_their_host_is_deleted() {
 }
 
 #[test]
-fn results_of_many_hosts_are_one_change_that_a_generation_guards() {
+fn results_of_many_hosts_are_one_change_with_a_required_generation() {
     on_each_store(async |fixture| {
         let (env, assessment) = (new_infra_env_key(), new_assessment_key());
         let hosts: Vec<_> = (0..600).map(|_| new_host_key(env)).collect();
@@ -415,7 +415,7 @@ fn results_of_many_hosts_are_one_change_that_a_generation_guards() {
     });
 }
 
-/// A host that names an inventory report.
+/// The document of a host with an inventory report.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct NamedReports {
     infra_env: Uuid,
@@ -434,7 +434,7 @@ impl Record for NamedReports {
     }
 
     fn has_report(&self, kind: ReportKind) -> bool {
-        // The store does not ask whether a host names results: they may be absent.
+        // The store returns results whether or not the host's document names them, and they may be absent.
         [ReportKind::Inventory, ReportKind::Results].contains(&kind)
     }
 }
@@ -448,12 +448,12 @@ fn results_are_read_with_a_host_that_does_not_name_them() {
         let inventory = put(host.key(), ReportKind::Inventory, "i");
         fixture.commit_steps([Step::Insert(row), inventory]).await;
         let kinds = async || {
-            let (_, found) = records.with_reports(host.clone(), ALL).await.unwrap();
+            let (_, actual) = records.with_reports(host.clone(), ALL).await.unwrap();
             let query = PageQuery::first(Filter::all(Kind::Host).within(env.id)).with_reports(ALL);
             let mut streamed = records.stream_with_reports::<NamedReports>(query);
             let (_, streamed) = streamed.next().await.unwrap().unwrap();
             let kinds = |reports: Reports| reports.0.into_keys().collect::<Vec<_>>();
-            (kinds(found), kinds(streamed))
+            (kinds(actual), kinds(streamed))
         };
         let inventory = vec![ReportKind::Inventory];
         assert_eq!(kinds().await, (inventory.clone(), inventory));
@@ -482,7 +482,7 @@ fn results_are_read_with_a_host_that_does_not_name_them() {
 fn page_with_results_is_limited_by_their_length() {
     on_each_store(async |fixture| {
         let env = new_infra_env_key();
-        // PostgreSQL has pages of 1 MiB, SQLite of 256 KiB.
+        // The maximum length of a page is 1 MiB on PostgreSQL, and 256 KiB on SQLite.
         let len = if fixture.url.starts_with("postgres:") { 400 << 10 } else { 100 << 10 };
         for _ in 0..3 {
             let host = new_host_key(env);
@@ -496,7 +496,7 @@ fn page_with_results_is_limited_by_their_length() {
     });
 }
 
-/// Checks that the totals of an infra-env are exactly these.
+/// Asserts that the totals of an infra-env are exactly these.
 async fn assert_totals(fixture: &StoreFixture, env: Key, records: u64, blocks: u64) {
     let outcome = async |records, bytes| {
         let bound = Bound { kind: Kind::Host, parent: env.id, records, bytes };
@@ -535,7 +535,7 @@ fn reports_are_rewritten_only_where_they_exist() {
         fixture.records().put_reports(vec![rewritten(host), short]).await.unwrap();
         assert_eq!(reports(fixture, host).await, [(ReportKind::Connectivity, "z".to_owned())]);
         assert_totals(fixture, env, 2, 3).await;
-        // A change of the host counts what its document names. The totals follow.
+        // After a change of the host, its size follows from its document. The totals follow.
         let next = Row { generation: 2, reports_len: Some(8000), ..new_row(host) };
         fixture.commit_steps([Step::Replace(next)]).await;
         assert_totals(fixture, env, 2, 4).await;
@@ -544,7 +544,7 @@ fn reports_are_rewritten_only_where_they_exist() {
 }
 
 #[test]
-fn wiped_host_gets_no_old_report_back() {
+fn rewritten_reports_do_not_return_to_a_wiped_host() {
     on_each_store(async |fixture| {
         let host = new_host_key(new_infra_env_key());
         let report = put(host, ReportKind::Connectivity, "old");

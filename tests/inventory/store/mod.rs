@@ -28,7 +28,7 @@ use uuid::Uuid;
 
 use crate::database::{TestDatabase, postgres_url};
 
-/// A database for a test, and its address for other clients.
+/// A database for a test, and its URL for other clients.
 struct StoreFixture {
     store: Arc<dyn Store>,
     url: String,
@@ -47,7 +47,7 @@ async fn test_on_sqlite(test: impl AsyncFn(&StoreFixture)) {
     fixture.store.close().await;
 }
 
-/// Runs a test on a new PostgreSQL database, if there is a server.
+/// Runs a test on a new PostgreSQL database, if a server is available.
 fn on_postgres(test: impl AsyncFn(&StoreFixture)) {
     block_on(test_on_postgres(test));
 }
@@ -62,7 +62,7 @@ async fn test_on_postgres(test: impl AsyncFn(&StoreFixture)) {
     database.drop().await;
 }
 
-/// Runs a test on each database, on all of them at once.
+/// Runs a test on all databases concurrently.
 fn on_each_store(test: impl AsyncFn(&StoreFixture)) {
     block_on(async {
         tokio::join!(test_on_sqlite(&test), test_on_postgres(&test));
@@ -92,7 +92,7 @@ impl StoreFixture {
         self.store.get(key).await.unwrap()
     }
 
-    /// A list, read page by page.
+    /// Returns a list, read page by page.
     async fn list_pages(&self, filter: Filter) -> Vec<Vec<Row>> {
         let (mut pages, mut next) = (Vec::new(), Some(Position::START));
         while let Some(after) = next {
@@ -114,7 +114,7 @@ async fn reported_changes(
     steps: impl IntoIterator<Item = Step>,
 ) -> Vec<RecordChange> {
     let mut reader = fixture.store.feed().subscribe();
-    // The last event, so that the reader does not wait for more.
+    // A last change, so that the reader does not wait for more.
     let last = new_cluster_key();
     fixture.commit_steps(steps).await;
     fixture.commit_steps([Step::Insert(new_row(last))]).await;
@@ -150,7 +150,7 @@ fn new_row(key: Key) -> Row {
     Row::new(key, r#"{"a":1}"#.to_owned())
 }
 
-/// A newly inserted record with searchable parts.
+/// A newly inserted record with searchable columns.
 fn row_with(key: Key, columns: Columns) -> Row {
     Row { columns, ..new_row(key) }
 }
@@ -177,12 +177,12 @@ impl Record for CounterRecord {
 impl CounterRecord {
     async fn new(records: &Records) -> Self {
         let counter = Self { id: Uuid::new_v4(), count: 0 };
-        let made = records.change(|_| async {
+        let insertion = records.change(|_| async {
             let mut change = Change::new();
             change.insert(&counter)?;
             Ok((change, ()))
         });
-        made.await.unwrap();
+        insertion.await.unwrap();
         counter
     }
 
@@ -205,7 +205,7 @@ impl CounterRecord {
 /// The variable with the task of a child process.
 const TASK: &str = "KINDLING_TEST_TASK";
 
-/// A process that runs one ignored test of this program, which finds its task with [`process_task`].
+/// Prepares a process that runs one ignored test of this program. The test gets its task from [`process_task`].
 pub(crate) fn test_process(test: &str, task: &str) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "--nocapture", test]).env(TASK, task);

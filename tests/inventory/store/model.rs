@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::{StoreFixture, on_postgres, on_sqlite};
 
-/// Few records, so that changes conflict: two clusters, two infra-envs, and two hosts in each of these.
+/// Ids of few records, so that changes conflict: two clusters, two infra-envs, and two hosts in each infra-env.
 #[derive(Clone, Copy, Debug)]
 struct ModelIds {
     clusters: [Uuid; 2],
@@ -36,7 +36,7 @@ impl ModelIds {
         [clusters, infra_envs].into_iter().chain(hosts).flatten().collect()
     }
 
-    /// Filters that name only resources of this model.
+    /// Filters that contain only resources of this model.
     fn all_filters(self) -> Vec<Filter> {
         let mut filters = Vec::new();
         for kind in [Kind::Cluster, Kind::InfraEnv, Kind::Host] {
@@ -49,7 +49,7 @@ impl ModelIds {
     }
 }
 
-/// The kinds of reports in the plans, those that count in the size of a host, and one of them.
+/// Kinds of reports: each kind in the plans, the kinds that count in the size of a host, and a single kind.
 const EACH: ReportKinds =
     ReportKinds::new(&[ReportKind::Inventory, ReportKind::NtpSources, ReportKind::Results]);
 const BOTH: ReportKinds = ReportKinds::new(&[ReportKind::Inventory, ReportKind::NtpSources]);
@@ -145,7 +145,7 @@ impl SymbolicStep {
 /// The simplest model of a store.
 #[derive(Clone, Default)]
 struct ModelStore {
-    /// With their creation order.
+    /// Rows with the number of their creation, for the order of lists.
     rows: BTreeMap<Key, (usize, Row)>,
     made: usize,
     reports: BTreeMap<Key, Reports>,
@@ -154,10 +154,10 @@ struct ModelStore {
 
 impl ModelStore {
     fn list(&self, filter: Filter) -> Vec<Row> {
-        let mut found: Vec<_> =
+        let mut rows: Vec<_> =
             self.rows.values().filter(|(_, row)| matches_filter(row, filter)).cloned().collect();
-        found.sort_by_key(|(made, _)| *made);
-        found.into_iter().map(|(_, row)| row).collect()
+        rows.sort_by_key(|(order, _)| *order);
+        rows.into_iter().map(|(_, row)| row).collect()
     }
 
     fn apply_step(&mut self, step: &Step) -> bool {
@@ -171,8 +171,8 @@ impl ModelStore {
                 fits
             }
             Step::Replace(row) => match self.rows.get_mut(&row.key) {
-                Some((_, found)) if found.generation + 1 == row.generation => {
-                    *found = row.clone();
+                Some((_, stored)) if stored.generation + 1 == row.generation => {
+                    *stored = row.clone();
                     true
                 }
                 _ => false,
@@ -212,7 +212,7 @@ impl ModelStore {
                 .get(key)
                 .is_some_and(|(_, row)| row.columns.checked_in_at.is_none_or(|at| at < *since)),
             Step::RequireNone(_) | Step::RequireWithin(_) | Step::RequireMembership(..) => true,
-            // No plan of the model has these.
+            // No plan of the model contains these steps.
             Step::StoreCheckIns(_) | Step::LimitCheckIns(_) | Step::ForgetEvents(_) => {
                 unreachable!("{step:?}")
             }
@@ -236,17 +236,17 @@ impl ModelStore {
         reports
     }
 
-    /// The outcome of a step after all others are applied.
+    /// Returns the outcome of a step after all other steps are applied.
     fn step_outcome(&self, step: &Step) -> Outcome {
         match step {
             Step::RequireNone(filter) if !self.list(*filter).is_empty() => Outcome::Overtaken,
             Step::RequireWithin(bound) => {
                 let all = self.list(Filter::all(bound.kind).within(bound.parent).with_deleted());
-                let found = all.iter().filter(|row| !row.columns.deleted).count() as u64;
+                let record_count = all.iter().filter(|row| !row.columns.deleted).count() as u64;
                 let reports = |key| self.reports_of(key, BOTH).0.values().map(String::len).sum::<usize>();
                 let bytes: u64 =
                     all.iter().map(|row| counted_size(row.document.len() + reports(row.key))).sum();
-                let is_within = found <= bound.records && bytes <= bound.bytes;
+                let is_within = record_count <= bound.records && bytes <= bound.bytes;
                 if is_within { Outcome::Done } else { Outcome::OutOfBounds }
             }
             _ => Outcome::Done,
@@ -320,19 +320,19 @@ async fn assert_agreement(fixture: &StoreFixture, plans: &[Vec<SymbolicStep>]) {
         assert_eq!(fixture.list_pages(filter).await.concat(), expected, "{filter:?}");
         if filter.kind == Kind::Host {
             for kinds in [EACH, ONE] {
-                let (rows, found) = list_with_reports(fixture, filter, kinds).await;
+                let (rows, streamed) = list_with_reports(fixture, filter, kinds).await;
                 assert_eq!(rows, expected, "{filter:?}");
                 let mut reports = BTreeMap::new();
                 for row in &expected {
                     reports.insert(row.key, model.reports_of(row.key, kinds));
                 }
                 reports.retain(|_, reports| *reports != Reports::default());
-                assert_eq!(found, reports, "{filter:?}");
+                assert_eq!(streamed, reports, "{filter:?}");
             }
         }
     }
-    let told = EventQuery { cluster: Some(mark), ..EventQuery::default() };
-    assert_eq!(fixture.store.events(&told).await.unwrap().count, model.events);
+    let query = EventQuery { cluster: Some(mark), ..EventQuery::default() };
+    assert_eq!(fixture.store.events(&query).await.unwrap().count, model.events);
 }
 
 async fn assert_agreement_on_random_steps(fixture: &StoreFixture) {

@@ -1,4 +1,4 @@
-//! Opening a database, and the errors.
+//! The opening of a database, and its errors.
 
 use std::error::Error;
 use std::fs;
@@ -14,7 +14,7 @@ use super::{
     on_postgres, on_sqlite, row_with, run_sql,
 };
 
-/// An error with its causes.
+/// Returns the text of an error and its causes.
 fn error_chain(error: &StoreError) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,4 @@
-//! Lists that are read page by page, and limits on the parts of a record.
+//! Lists read page by page, and limits on the parts of a record.
 
 use kindling::inventory::id::{ClusterId, HostId};
 use kindling::inventory::store::{
@@ -66,8 +66,8 @@ fn host_counts_are_by_cluster_and_status() {
             host(Uuid::new_v4(), "known"),
         ];
         fixture.commit_steps(hosts.map(|columns| Step::Insert(row_with(new_host_key(env), columns)))).await;
-        let mut found = fixture.store.host_counts(&[one, two, empty]).await.unwrap();
-        found.sort();
+        let mut counts = fixture.store.host_counts(&[one, two, empty]).await.unwrap();
+        counts.sort();
         let count = |cluster, status: &str, deleted, hosts| HostCount {
             cluster,
             status: status.to_owned(),
@@ -81,7 +81,7 @@ fn host_counts_are_by_cluster_and_status() {
             count(two, "known", true, 1),
         ];
         expected.sort();
-        assert_eq!(found, expected);
+        assert_eq!(counts, expected);
         assert_eq!(fixture.store.host_counts(&[]).await.unwrap(), []);
     });
 }
@@ -110,8 +110,8 @@ fn hosts_of_a_cluster_are_found_by_their_ids() {
         // More than the maximum number of values in a statement.
         let unknown = (0..40_000).map(|_| HostId::fresh());
         let ids: Vec<_> = hosts.iter().map(|key| HostId(key.id)).collect();
-        let named: Vec<_> = unknown.chain(ids[1..].iter().rev().copied()).collect();
-        assert_eq!(fixture.store.hosts_in_cluster(cluster, &named).await.unwrap(), hosts[1..3]);
+        let requested: Vec<_> = unknown.chain(ids[1..].iter().rev().copied()).collect();
+        assert_eq!(fixture.store.hosts_in_cluster(cluster, &requested).await.unwrap(), hosts[1..3]);
         assert_eq!(fixture.store.hosts_in_cluster(cluster, &[]).await.unwrap(), []);
         assert_eq!(fixture.store.deleted_hosts(cluster).await.unwrap(), ids[3..5]);
         assert_eq!(fixture.store.deleted_hosts(ClusterId::fresh()).await.unwrap(), []);
@@ -152,7 +152,7 @@ fn page_of_long_documents_is_short() {
             fixture.commit_steps([Step::Insert(row.clone())]).await;
         }
         let pages = fixture.list_pages(Filter::all(Kind::Host).within(env.id)).await;
-        // PostgreSQL has pages of 1 MiB, SQLite of 256 KiB.
+        // The maximum length of a page is 1 MiB on PostgreSQL, and 256 KiB on SQLite.
         let counts: &[usize] =
             if fixture.url.starts_with("postgres:") { &[2, 1, 1, 3] } else { &[2, 1, 1, 2, 1] };
         assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), counts);
@@ -170,7 +170,7 @@ fn paging_survives_inserts_and_deletes() {
         let listed = fixture.list_keys(filter).await;
         let first = fixture.store.page(PageQuery::first(filter)).await.unwrap();
         let (seen, rest) = listed.split_at(first.rows.len());
-        // A listed record is deleted, a following one is deleted and one is added.
+        // Between two pages, an earlier record and a later record are deleted, and one is added.
         let added = new_host_key(env);
         fixture
             .commit_steps([Step::Remove(seen[0], 1), Step::Remove(rest[0], 1), Step::Insert(new_row(added))])

@@ -1,4 +1,4 @@
-//! Records: single, many, and changes of them.
+//! Reads of single and of many records, and changes of records.
 
 use std::collections::BTreeSet;
 
@@ -47,7 +47,7 @@ fn lists_are_in_creation_order() {
     on_each_store(async |fixture| {
         let env = new_infra_env_key();
         let keys: Vec<_> = (0..40).map(|_| new_host_key(env)).collect();
-        // One by one, and many at once.
+        // One record at a time, and many records in one commit.
         for key in &keys[..20] {
             fixture.commit_steps([Step::Insert(new_row(*key))]).await;
         }
@@ -146,8 +146,8 @@ fn records_signed_with_another_key_are_found() {
             [Step::Insert(new_row(unsigned)), signed(by_old, old), signed(by_new, new), signed(moving, old)];
         fixture.commit_steps(steps.into_iter().chain([other_kind])).await;
         let otherwise = async |key| {
-            let found = fixture.store.with_other_token_key(Kind::InfraEnv, key).await.unwrap();
-            found.into_iter().collect::<BTreeSet<_>>()
+            let rows = fixture.store.with_other_token_key(Kind::InfraEnv, key).await.unwrap();
+            rows.into_iter().collect::<BTreeSet<_>>()
         };
         assert_eq!(otherwise(Some(new)).await, BTreeSet::from([unsigned, by_old, moving]));
         assert_eq!(otherwise(None).await, BTreeSet::from([by_old, by_new, moving]));
@@ -242,7 +242,7 @@ fn document_with_nul_is_refused_before_anything_is_written() {
         let error = fixture.store.commit(Changes { steps, events: Vec::new() }).await.unwrap_err();
         assert!(matches!(error, StoreError::Nul { key: found } if found == key), "{error}");
         assert_eq!(fixture.get_row(beside).await, None);
-        // A record with a NUL in a text is valid JSON, which escapes it.
+        // A record with a NUL in a text is valid JSON, which escapes the NUL.
         let records = fixture.records();
         let counter = CounterRecord::new(&records).await;
         CounterRecord::increment(counter.id, &records).await;

@@ -1,7 +1,7 @@
 //! TLS to PostgreSQL, by `DB_SSLMODE`.
 //!
 //! `KINDLING_TEST_POSTGRES_CA` is the file with the CA of the server, whose certificate is valid only for `localhost`.
-//! The server has two roles: it accepts only TLS for `tls_only` and only plain connections for `plain_only`.
+//! The server has two roles: it accepts only TLS for `tls_only`, and only plain connections for `plain_only`.
 
 use std::env;
 use std::io::{BufRead, BufReader, Read};
@@ -16,7 +16,7 @@ use super::block_on;
 use crate::database::{TestDatabase, postgres_url};
 use crate::skip::report_missing;
 
-/// A database on a server with TLS, and the file with the server's CA.
+/// Creates a database on a server with TLS. Returns it and the file with the server's CA.
 async fn tls_database() -> Option<(TestDatabase, String)> {
     let server = postgres_url()?;
     let Ok(authority) = env::var("KINDLING_TEST_POSTGRES_CA") else {
@@ -26,7 +26,7 @@ async fn tls_database() -> Option<(TestDatabase, String)> {
     Some((TestDatabase::create(&server).await, authority))
 }
 
-/// Whether the connections to a database are encrypted; all or none are.
+/// Returns `true` if all connections to a database are encrypted, and `false` if none is.
 async fn is_encrypted(database: &TestDatabase) -> bool {
     let mut connection = PgConnection::connect(&database.url).await.unwrap();
     let sql = "SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
@@ -37,7 +37,7 @@ async fn is_encrypted(database: &TestDatabase) -> bool {
     row.get("ssl")
 }
 
-/// A URL of the same database, by another host and user.
+/// Returns a URL of the same database, with another host and user.
 fn database_url(database: &TestDatabase, user: &str, host: &str, query: &str) -> String {
     let (_, rest) = database.url.rsplit_once('@').unwrap();
     let (_, rest) = rest.split_once(':').unwrap();
@@ -54,7 +54,7 @@ impl Drop for TlsStoreServer {
     }
 }
 
-/// Starts the program on a database by its parts. Returns the process once it serves, or else its error.
+/// Starts the program on a database. Returns the process if it serves, and otherwise its error.
 fn start_server(
     database: &TestDatabase,
     directory: &TempDir,
@@ -88,7 +88,7 @@ fn ssl_mode_decides_server_verification() {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         std::fs::write(&wrong, params.self_signed(&KeyPair::generate().unwrap()).unwrap().pem()).unwrap();
         let wrong = wrong.to_str().unwrap();
-        // The host, the mode and the CA, and whether connections are encrypted or the program's error.
+        // The host, the mode and the CA; and whether connections are encrypted, or the program's error.
         let cases = [
             ("localhost", "verify-full", Some(&*authority), Ok(true)),
             ("127.0.0.1", "verify-ca", Some(&authority), Ok(true)),
@@ -117,7 +117,7 @@ fn ssl_mode_decides_server_verification() {
                 (Err(said), Ok(_)) => panic!("{case}: {said}"),
             }
         }
-        // Without a mode, TLS is used if the server has it.
+        // Without a mode, the program uses TLS if the server supports it.
         let process =
             start_server(&database, &directory, "127.0.0.1", &[]).unwrap_or_else(|said| panic!("{said}"));
         assert!(is_encrypted(&database).await);
@@ -126,14 +126,14 @@ fn ssl_mode_decides_server_verification() {
     });
 }
 
-/// Connections with and without TLS are tried, like in libpq. If the server accepts only one of them, that one is used.
+/// As in libpq, the program tries connections with and without TLS, and uses the one that the server accepts.
 #[test]
 fn optional_tls_modes_fall_back_as_in_libpq() {
     block_on(async {
         let Some((database, _)) = tls_database().await else { return };
         let mut connection = PgConnection::connect(&database.url).await.unwrap();
         for role in ["tls_only", "plain_only"] {
-            // Another test may create it at the same time.
+            // Another test may create the role at the same time.
             let _ = connection.execute(AssertSqlSafe(format!("CREATE ROLE {role} LOGIN SUPERUSER"))).await;
         }
         connection.close().await.unwrap();
