@@ -55,8 +55,8 @@ fn iso_is_created_offline_and_inspected() {
     let (place, base) = directory_with_base_image();
     let output = place.path().join("discovery.iso");
     let output = output.to_str().unwrap();
-    let said = offline_iso::make(&base, &site_manifests(), "http://192.0.2.1:8090", output).unwrap();
-    assert_eq!(said, "");
+    let report = offline_iso::make(&base, &site_manifests(), "http://192.0.2.1:8090", output).unwrap();
+    assert_eq!(report, "");
     let text = inspect::describe(output).unwrap();
     assert!(text.contains("layout: as it was mastered") && text.contains("agent.service"), "{text}");
     let before = inspect::describe(&base).unwrap();

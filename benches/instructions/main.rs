@@ -184,8 +184,8 @@ fn costs(folder: &Path, operation: &Operation, times: usize) -> Cost {
         .env(CHANGING_HEAP.0, CHANGING_HEAP.1);
     // Valgrind warns about every system call that it does not support.
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{} was not written:\n{said}", report.display());
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{} was not written:\n{stderr}", report.display());
     read(&fs::read_to_string(&report).unwrap()).unwrap_or_else(|| panic!("{}: no totals", report.display()))
 }
 

@@ -18,12 +18,12 @@ const EFI_ENTRY: usize = 96;
 /// Offsets in a boot info table: sector of its file, and checksum.
 const TABLE_SECTOR: usize = 12;
 const TABLE_CHECKSUM: usize = 20;
-/// Offset in a mainframe boot image of the page number of the initrd. It is the upper half of this byte and the bytes
-/// before it.
+/// Offset of a byte in a mainframe boot image. The upper half of this byte and the bytes before it are the page number
+/// of the initrd.
 const INITRD_PAGE: usize = 0x1040E;
 /// Offset in an MBR: first sector of the second partition.
 const SECOND_PARTITION: usize = 446 + 16 + 8;
-/// Offset in a GPT header of the header checksum.
+/// Offset in a GPT header: checksum of the header.
 const HEADER_CHECKSUM: usize = 16;
 
 type ImageDamage = fn(&mut [u8]);

@@ -45,8 +45,8 @@ fn secure_boot_starts_only_signed_images() {
     let options = ["--firmware", "secureboot", "--marker", MARKER];
     let output = run_boot_test(&scratch, &[&options[..], &["signed.iso"]].concat());
     assert!(output.status.success(), "{}", output.stderr);
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.contains("secureboot: Secure boot enabled"), "{said}");
+    let output_text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output_text.contains("secureboot: Secure boot enabled"), "{output_text}");
     let output = run_boot_test(&scratch, &[&options[..], &["--timeout", "20s", "unsigned.iso"]].concat());
     assert_eq!(output.status.code(), Some(1), "{}", output.stderr);
     assert!(output.stderr.contains("did not show \"STAGES END\" within 20s"), "{}", output.stderr);

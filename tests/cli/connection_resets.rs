@@ -32,7 +32,7 @@ fn open_descriptors(server: &ServeProcess) -> (usize, usize) {
 }
 
 /// CPU time that the server has used, in ticks.
-fn processor_ticks(server: &ServeProcess) -> u64 {
+fn cpu_ticks(server: &ServeProcess) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{}/stat", server.child.id())).unwrap();
     let (_, fields) = stat.rsplit_once(") ").unwrap();
     let ticks = |at: usize| fields.split(' ').nth(at).unwrap().parse::<u64>().unwrap();
@@ -92,9 +92,9 @@ fn wait_for_release(images: &ServedImage, before: (usize, usize)) -> Result<(), 
     if start.elapsed() >= RELEASE_TIMEOUT {
         return Err(format!("the descriptors were released after {:?}", start.elapsed()));
     }
-    let ticks = processor_ticks(&images.server);
+    let ticks = cpu_ticks(&images.server);
     thread::sleep(Duration::from_secs(1));
-    let used = processor_ticks(&images.server) - ticks;
+    let used = cpu_ticks(&images.server) - ticks;
     if used > TICKS_PER_SECOND / 20 {
         return Err(format!("an idle server used {used} hundredths of a second in one"));
     }

@@ -21,7 +21,7 @@ const FEW_HOSTS: u32 = 40;
 const TICK: Duration = Duration::from_millis(10);
 
 /// CPU time that a server has used.
-fn processor_time(server: &ServeProcess) -> Duration {
+fn cpu_time(server: &ServeProcess) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{}/stat", server.child.id())).unwrap();
     let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
     TICK * [fields[11], fields[12]].map(|ticks| ticks.parse::<u32>().unwrap()).iter().sum()
@@ -62,13 +62,13 @@ fn work_stops_when_the_client_disconnects() {
         .map(|(head, body)| (head.to_owned(), body.to_owned()))
         .unwrap();
     let headers = head.split_once("Host: localhost\r\n").unwrap().1;
-    let before = processor_time(&server);
+    let before = cpu_time(&server);
     let answer = server.request_with_body(INFRA_ENVS, headers, &body);
     assert_eq!(answer.status, 201, "{answer:?}");
-    let of_all = (processor_time(&server) - before) * (HOSTS / FEW_HOSTS);
+    let of_all = (cpu_time(&server) - before) * (HOSTS / FEW_HOSTS);
 
-    let before = processor_time(&server);
-    let used = || processor_time(&server).saturating_sub(before);
+    let before = cpu_time(&server);
+    let used = || cpu_time(&server).saturating_sub(before);
     let mut leaving = server.connect();
     leaving.write_all(slow_infra_env_request(HOSTS).as_bytes()).unwrap();
     wait_for("the work has started", || used() > of_all / 20);

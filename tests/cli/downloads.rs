@@ -265,9 +265,9 @@ fn shutdown_finishes_or_cuts_downloads() {
         .map(|mut stream| {
             let bytes = Arc::clone(&images.bytes);
             thread::spawn(move || {
-                let came = read_to_end(&mut stream);
-                assert!(came == bytes[..came.len()], "a wrong byte");
-                came.len()
+                let received = read_to_end(&mut stream);
+                assert!(received == bytes[..received.len()], "a wrong byte");
+                received.len()
             })
         })
         .collect();
@@ -278,9 +278,9 @@ fn shutdown_finishes_or_cuts_downloads() {
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("shutdown grace period expired, closing connections connections=25"), "{log}");
     for mut stream in late {
-        let came = read_to_end(&mut stream);
-        assert!(came.len() < images.bytes.len(), "the download was not cut");
-        assert!(came == images.bytes[..came.len()], "a wrong byte");
+        let received = read_to_end(&mut stream);
+        assert!(received.len() < images.bytes.len(), "the download was not cut");
+        assert!(received == images.bytes[..received.len()], "a wrong byte");
     }
 }
 
@@ -317,6 +317,6 @@ fn second_signal_ends_downloads_immediately() {
     let (code, log) = images.server.wait_for_exit();
     assert_eq!(code, Some(0), "{log}");
     assert!(log.contains("second signal received, closing all connections"), "{log}");
-    let came = read_to_end(&mut stream);
-    assert!(came.len() < images.bytes.len() && came == images.bytes[..came.len()]);
+    let received = read_to_end(&mut stream);
+    assert!(received.len() < images.bytes.len() && received == images.bytes[..received.len()]);
 }

@@ -160,8 +160,8 @@ fn generated_client_models_parse_all_requests_of_simulated_hosts() {
     let lines: String = documents.iter().map(|document| format!("{}\n", json!(document))).collect();
     models.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
     let result = models.wait_with_output().unwrap();
-    let (found, log) = (String::from_utf8_lossy(&result.stdout), String::from_utf8_lossy(&result.stderr));
+    let (output, log) = (String::from_utf8_lossy(&result.stdout), String::from_utf8_lossy(&result.stderr));
     assert!(result.status.success(), "{log}");
-    assert_eq!(found, "");
+    assert_eq!(output, "");
     assert_eq!(log, format!("{} documents were read\n", documents.len()));
 }

@@ -151,7 +151,7 @@ async fn broken_responses_for_one_infra_env_affect_only_its_images() {
         ExternalSettings { patience: Duration::from_millis(300), ..strict_settings(&go.peer.url()) };
     let server = ExternalImageServer::start(&settings).await;
     let [one, other] = [ID, OTHER].map(|id| format!("/byid/{id}/4.14/x86_64/full.iso"));
-    let (known, _) = (server.image(&one).await, server.image(&other).await);
+    let (before, _) = (server.image(&one).await, server.image(&other).await);
     let answer = |status, body: &str| InjectedFault::Answer(ServiceReply::new(status, body));
     for (fault, is_known) in [
         (InjectedFault::Held(gate.clone()), true),
@@ -165,7 +165,7 @@ async fn broken_responses_for_one_infra_env_affect_only_its_images() {
         let case = format!("{fault:?}");
         go.peer.inject_fault(ID, fault);
         if is_known {
-            assert!(server.image(&one).await == known, "{case}");
+            assert!(server.image(&one).await == before, "{case}");
         } else {
             assert!(server.get(&one).await.status().as_u16() >= 500, "{case}");
         }

@@ -196,9 +196,9 @@ async fn tokens_are_checked_by_the_inventory() {
         Some(scratch.run_kindling(line).expect_text().trim().to_owned())
     })
     .await;
-    let (made, id) = pair.infra_env(json!({"openshift_version": "4.14"})).await;
+    let (infra_env, id) = pair.infra_env(json!({"openshift_version": "4.14"})).await;
     let (_, other) = pair.infra_env(json!({"openshift_version": "4.14"})).await;
-    let url = made["download_url"].as_str().unwrap().strip_prefix(IMAGES_URL).unwrap();
+    let url = infra_env["download_url"].as_str().unwrap().strip_prefix(IMAGES_URL).unwrap();
     let own = pair.inventory.image(url).await;
     assert!(pair.server.image(url).await == own);
     let token = url.split('/').nth(2).unwrap();

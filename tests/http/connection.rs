@@ -164,9 +164,9 @@ impl ReceivedAnswer {
         assert_eq!(words.len(), 2, "{}", self.head);
         // A HEAD response has no body.
         if !self.body.is_empty() {
-            let said: serde_json::Value = serde_json::from_slice(&self.body).unwrap();
-            assert_eq!(said["code"], self.status());
-            assert!(!said["message"].as_str().unwrap().is_empty());
+            let refusal: serde_json::Value = serde_json::from_slice(&self.body).unwrap();
+            assert_eq!(refusal["code"], self.status());
+            assert!(!refusal["message"].as_str().unwrap().is_empty());
         }
         others
     }

@@ -67,10 +67,13 @@ fn stalled_reader_is_timed_out() {
         stream.write_all(format!("GET /{mode}/image HTTP/1.1\r\nHost: test\r\n\r\n").as_bytes()).unwrap();
         wait_for_log_line(&["WARN", "connection closed, client too slow", &address]);
         // The client gets the bytes before the time limit, and no more.
-        let mut came = Vec::new();
-        let _ = stream.read_to_end(&mut came);
-        let head = came.windows(4).position(|window| window == b"\r\n\r\n").map_or(came.len(), |end| end + 4);
-        assert!(came.len() - head < LEN && came[head..] == bytes[..came.len() - head], "{mode}");
+        let mut received = Vec::new();
+        let _ = stream.read_to_end(&mut received);
+        let head = received
+            .windows(4)
+            .position(|window| window == b"\r\n\r\n")
+            .map_or(received.len(), |end| end + 4);
+        assert!(received.len() - head < LEN && received[head..] == bytes[..received.len() - head], "{mode}");
     }
     assert_eq!(server.connect().request_and_read("GET /mapped/small", "").declared_len(), 1000);
 }
@@ -83,16 +86,16 @@ fn slow_reader_is_not_timed_out() {
     let mut connection = server.connect();
     connection.write_request("GET /mapped/image", "");
     connection.read_head();
-    let mut came = Vec::new();
+    let mut received = Vec::new();
     let start = Instant::now();
     // Three times the stall time. In each of these periods, the client reads fewer bytes than the kernel needs to
     // report free space.
     while start.elapsed() < Duration::from_secs(7) {
-        came.extend(connection.read_exactly(4000));
+        received.extend(connection.read_exactly(4000));
         thread::sleep(Duration::from_millis(100));
     }
-    came.extend(connection.read_exactly(LEN - came.len()));
-    assert!(came == bytes);
+    received.extend(connection.read_exactly(LEN - received.len()));
+    assert!(received == bytes);
     assert_eq!(connection.request_and_read("GET /mapped/small", "").declared_len(), 1000);
 }
 
@@ -142,19 +145,19 @@ fn slow_reader_of_buffered_bytes_gets_all_bytes() {
     let (server, _scratch, bytes) =
         server_with_limits(ServerLimits { stall_time: Duration::from_secs(2), ..ServerLimits::default() });
     let read_slowly = |headers: &str, is_half_closed: bool| {
-        let (mut stream, mut came) = begin_range_with_small_buffer(&server, "/mapped/image", headers);
+        let (mut stream, mut received) = begin_range_with_small_buffer(&server, "/mapped/image", headers);
         if is_half_closed {
             stream.shutdown(Shutdown::Write).unwrap();
         }
-        let head = came.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+        let head = received.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
         // Reading takes longer than the stall time.
-        while came.len() < head + RANGE_LEN {
-            let mut part = vec![0; (head + RANGE_LEN - came.len()).min(8000)];
+        while received.len() < head + RANGE_LEN {
+            let mut part = vec![0; (head + RANGE_LEN - received.len()).min(8000)];
             stream.read_exact(&mut part).unwrap();
-            came.extend(part);
+            received.extend(part);
             thread::sleep(Duration::from_millis(100));
         }
-        assert!(came[head..] == bytes[..RANGE_LEN], "{headers}{is_half_closed}");
+        assert!(received[head..] == bytes[..RANGE_LEN], "{headers}{is_half_closed}");
     };
     thread::scope(|scope| {
         for (headers, is_half_closed) in [("", false), ("Connection: close\r\n", false), ("", true)] {
@@ -285,8 +288,8 @@ fn slow_request_body_is_timed_out() {
         connection.write("POST /echo HTTP/1.1\r\nHost: test\r\nContent-Length: 10\r\n\r\n12345");
     }
     for connection in &mut silent {
-        let (told, _) = connection.read_to_end();
-        assert!(!told.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&told));
+        let (response, _) = connection.read_to_end();
+        assert!(!response.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&response));
     }
     // A slow but steady client is not timed out, even if the whole body takes longer.
     let mut slow = server.connect();

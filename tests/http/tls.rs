@@ -258,7 +258,7 @@ fn slow_tls_handshake_is_timed_out() {
         connection
     });
     for connection in &mut connections {
-        let (told, _) = connection.read_to_end();
-        assert!(!told.starts_with(b"HTTP/"), "{told:?}");
+        let (response, _) = connection.read_to_end();
+        assert!(!response.starts_with(b"HTTP/"), "{response:?}");
     }
 }

@@ -47,8 +47,8 @@ async fn add_serve_and_remove(one: &ImageTestServer, other: &ImageTestServer) {
     one.api(Method::POST, "/os-images", &os_image(&source.url("live.iso"))).await;
     let is_ready = async || added_image(other).await.is_some_and(|image| image["state"] == "ready");
     wait_until(is_ready).await;
-    let (made, id) = other.create_infra_env_with_version("4.99").await;
-    assert!(made["download_url"].as_str().unwrap().contains("/4.99/x86_64/"), "{made}");
+    let (infra_env, id) = other.create_infra_env_with_version("4.99").await;
+    assert!(infra_env["download_url"].as_str().unwrap().contains("/4.99/x86_64/"), "{infra_env}");
     let full = other.get_bytes(&format!("/i/{id}/full.iso")).await;
     assert!(one.get_bytes(&format!("/i/{id}/full.iso")).await == full);
     let kernel = "/boot-artifacts/kernel?version=";

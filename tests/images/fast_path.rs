@@ -56,9 +56,9 @@ impl KeepAliveConnection {
 fn fast_and_slow_path_send_the_same_responses() {
     run(async {
         let server = ImageTestServer::start_without_tokens().await;
-        let (made, id) = server.create_infra_env().await;
+        let (infra_env, id) = server.create_infra_env().await;
         let files = ["full.iso", "minimal.iso", "initrd", "kernel"].map(|file| format!("/i/{id}/{file}"));
-        let of_revision = made["download_url"].as_str().unwrap().strip_prefix(&server.base).unwrap();
+        let of_revision = infra_env["download_url"].as_str().unwrap().strip_prefix(&server.base).unwrap();
         for path in files.into_iter().chain([of_revision.to_owned()]) {
             let image = server.get_bytes(&path).await;
             let mut connection = KeepAliveConnection::open(&server, &path).await;

@@ -77,8 +77,8 @@ fn token_names_its_infra_env() {
         let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
         let user = keys.user_token(Utc::now(), None).unwrap().reveal().to_owned();
         let server = ImageTestServer::start(Policy::local(keys), Some(user)).await;
-        let (made, id) = server.create_infra_env().await;
-        let token = made["download_url"].as_str().unwrap().split('/').nth(4).unwrap().to_owned();
+        let (infra_env, id) = server.create_infra_env().await;
+        let token = infra_env["download_url"].as_str().unwrap().split('/').nth(4).unwrap().to_owned();
         for path in [
             format!("/i/{id}"),
             format!("/i/{id}/full.iso"),
@@ -252,8 +252,8 @@ fn cached_response_is_recomputed_after_a_change() {
         let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
         let user = keys.user_token(Utc::now(), None).unwrap().reveal().to_owned();
         let server = ImageTestServer::start(Policy::local(keys), Some(user.clone())).await;
-        let (made, id) = server.create_infra_env().await;
-        let token = server.path_of_url(&made["download_url"]).split('/').nth(2).unwrap();
+        let (infra_env, id) = server.create_infra_env().await;
+        let token = server.path_of_url(&infra_env["download_url"]).split('/').nth(2).unwrap();
         let path = format!("/byapikey/{token}/4.14/x86_64/full.iso");
         let first = server.get(&path).await;
         let etag = header(&first, "etag");

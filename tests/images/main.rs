@@ -229,9 +229,9 @@ fn run(test: impl Future<Output = ()>) {
 fn every_url_returns_its_image() {
     run(async {
         let server = ImageTestServer::start_without_tokens().await;
-        let (made, id) = server.create_infra_env().await;
+        let (infra_env, id) = server.create_infra_env().await;
         let full = server.get_bytes(&format!("/byid/{id}/4.14/x86_64/full.iso")).await;
-        let url = made["download_url"].as_str().unwrap();
+        let url = infra_env["download_url"].as_str().unwrap();
         assert_eq!(server.get_bytes(url.strip_prefix(&server.base).unwrap()).await, full);
         for same in [
             format!("/byid/{id}/{VERSION}/x86_64/full.iso"),
@@ -397,9 +397,9 @@ fn image_requires_a_token() {
         let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
         let user = keys.user_token(Utc::now(), None).unwrap().reveal().to_owned();
         let server = ImageTestServer::start(Policy::local(keys), Some(user.clone())).await;
-        let (made, id) = server.create_infra_env().await;
+        let (infra_env, id) = server.create_infra_env().await;
         let (_, other) = server.create_infra_env().await;
-        let url = made["download_url"].as_str().unwrap().strip_prefix(&server.base).unwrap();
+        let url = infra_env["download_url"].as_str().unwrap().strip_prefix(&server.base).unwrap();
         assert!(url.starts_with("/byapikey/"), "{url}");
         let token = url.split('/').nth(2).unwrap();
         assert_eq!(server.get(url).await.status(), 200);

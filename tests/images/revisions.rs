@@ -181,10 +181,10 @@ impl ImageTestServer {
     /// Serves the same infra-envs without any cached plan, and returns the URL of the new server.
     async fn serve_again(&self) -> String {
         let inventory = self.restarted(self.inventory.settings().clone());
-        let (known, embedded) =
+        let (os_images, embedded) =
             (inventory.catalogue().os_images().to_vec(), EmbeddedInputs::new(inventory.clone()));
         let url = inventory.settings().image_service_base_url.clone();
-        let server = ImageServer::new(known, self.live_images.clone(), Arc::new(embedded), url);
+        let server = ImageServer::new(os_images, self.live_images.clone(), Arc::new(embedded), url);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let app = kindling::http::app(&inventory, Some(&server));
@@ -234,8 +234,8 @@ fn url_changes_if_and_only_if_the_bytes_change() {
 fn fields_outside_the_image_do_not_change_the_url() {
     run(async {
         let server = ImageTestServer::start_without_tokens().await;
-        let (made, id) = server.create_infra_env().await;
-        let (url, digest) = (server.path(&made), server.digest(&server.path(&made)).await);
+        let (infra_env, id) = server.create_infra_env().await;
+        let (url, digest) = (server.path(&infra_env), server.digest(&server.path(&infra_env)).await);
         // A new field needs an edit in the list below. The id and the architecture cannot change.
         let InfraEnvRecord {
             id: _,
@@ -285,8 +285,8 @@ fn fields_outside_the_image_do_not_change_the_url() {
 fn edit_and_its_reversal_return_to_the_first_url() {
     run(async {
         let server = ImageTestServer::start_without_tokens().await;
-        let (made, id) = server.create_infra_env().await;
-        let first = server.path(&made);
+        let (infra_env, id) = server.create_infra_env().await;
+        let first = server.path(&infra_env);
         let bytes = server.get_bytes(&first).await;
         let changed = server.edit(&id, &json!({"additional_ntp_sources": "192.0.2.3"})).await;
         assert_ne!(server.path(&changed), first);
@@ -302,8 +302,8 @@ fn edit_and_its_reversal_return_to_the_first_url() {
 fn cached_revision_is_served_after_an_edit() {
     run(async {
         let server = ImageTestServer::start_without_tokens().await;
-        let (made, id) = server.create_infra_env().await;
-        let old = server.path(&made);
+        let (infra_env, id) = server.create_infra_env().await;
+        let old = server.path(&infra_env);
         let initrd = server.image_urls(&id).await.initrd;
         let initrd = initrd.reveal().strip_prefix(&server.base).unwrap().to_owned();
         let old_initrd = server.get_bytes(&initrd).await;
@@ -342,8 +342,8 @@ fn cached_revision_is_served_after_an_edit() {
 fn lost_revision_is_gone_and_names_the_current_url() {
     run(async {
         let server = ImageTestServer::start_without_tokens().await;
-        let (made, id) = server.create_infra_env().await;
-        let (old, old_initrd) = (server.path(&made), server.image_urls(&id).await.initrd);
+        let (infra_env, id) = server.create_infra_env().await;
+        let (old, old_initrd) = (server.path(&infra_env), server.image_urls(&id).await.initrd);
         let new = server.edit(&id, &json!({"pull_secret": PULL_SECRET})).await;
         let urls = server.image_urls(&id).await;
         let refused = server.get(&old).await;
@@ -386,8 +386,8 @@ fn error_for_a_lost_revision_has_the_credential_of_the_request() {
         let keys = LocalKeys::parse(KeyTexts::generate().unwrap().private.reveal(), None).unwrap();
         let user = keys.user_token(Utc::now(), None).unwrap().reveal().to_owned();
         let server = ImageTestServer::start(Policy::local(keys), Some(user.clone())).await;
-        let (made, id) = server.create_infra_env().await;
-        let old = server.path(&made);
+        let (infra_env, id) = server.create_infra_env().await;
+        let old = server.path(&infra_env);
         assert!(old.starts_with("/byapikey/"), "{old}");
         let changed = server.edit(&id, &json!({"pull_secret": PULL_SECRET})).await;
         let new = changed["download_url"].as_str().unwrap();
@@ -459,13 +459,13 @@ fn replicas_and_restarts_publish_the_same_urls() {
 fn published_urls_return_their_files() {
     run(async {
         let server = ImageTestServer::start_without_tokens().await;
-        let (made, id) = server.create_infra_env().await;
+        let (infra_env, id) = server.create_infra_env().await;
         let urls = server.image_urls(&id).await;
-        assert_eq!(urls.iso.reveal(), made["download_url"]);
+        assert_eq!(urls.iso.reveal(), infra_env["download_url"]);
         assert_eq!(revision(urls.iso.reveal()), urls.revision.to_string());
         let image_url =
             server.api(Method::GET, &format!("/infra-envs/{id}/downloads/image-url"), &json!({})).await;
-        assert_eq!(image_url["url"], made["download_url"]);
+        assert_eq!(image_url["url"], infra_env["download_url"]);
         let script = String::from_utf8(
             server
                 .get_bytes(&urls.ipxe_script(IpxeScript::DiscoveryImageAlways).reveal()[server.base.len()..])

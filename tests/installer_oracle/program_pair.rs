@@ -152,15 +152,15 @@ impl<'a> ProgramPair<'a> {
         let before = compared.unwrap_or_else(|| (self.ours.files(), self.theirs.files()));
         let (ours, theirs) = self.run_both(arguments, stdin);
         let what = format!("{}: {arguments:?}", self.subject.name);
-        let said = format!("kindling: {}\ninstaller: {}", ours.stderr, theirs.stderr);
-        assert_eq!(ours.status.code(), theirs.status.code(), "{what}: exit status\n{said}");
+        let errors = format!("kindling: {}\ninstaller: {}", ours.stderr, theirs.stderr);
+        assert_eq!(ours.status.code(), theirs.status.code(), "{what}: exit status\n{errors}");
         if theirs.status.code() == Some(1) {
-            assert!(self.are_same_error(&ours.stderr, &theirs.stderr), "{what}: different errors\n{said}");
-            assert!(!ours.stderr.contains("panicked"), "{what}\n{said}");
+            assert!(self.are_same_error(&ours.stderr, &theirs.stderr), "{what}: different errors\n{errors}");
+            assert!(!ours.stderr.contains("panicked"), "{what}\n{errors}");
         }
         let printed = name_installer_as_author(&ours.stdout);
         if let Err(difference) = self.require_equal(&printed, &theirs.stdout, kind) {
-            panic!("{what}: standard output: {difference}\n{said}");
+            panic!("{what}: standard output: {difference}\n{errors}");
         }
         let after = (self.ours.files(), self.theirs.files());
         self.assert_same_files(&what, kind, &before, &after);

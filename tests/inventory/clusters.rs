@@ -554,9 +554,10 @@ fn deleted_hosts_are_returned_on_request() {
         let (deleted, live) =
             (create_cluster(service, &json!({})).await, create_cluster(service, &json!({})).await);
         let of_deleted = host_in_cluster(service, &deleted).await;
-        let (of_live, gone) = (host_in_cluster(service, &live).await, host_in_cluster(service, &live).await);
+        let (of_live, deleted_agent) =
+            (host_in_cluster(service, &live).await, host_in_cluster(service, &live).await);
         service.delete(&cluster_path(&deleted)).await.json_with_status(204);
-        service.delete(&gone.path()).await.json_with_status(204);
+        service.delete(&deleted_agent.path()).await.json_with_status(204);
         let ask = async |path: &str| {
             let request = service.request(Method::GET, path).header("get_unregistered_clusters", "true");
             send_request(request).await.json_with_status(200)
@@ -566,8 +567,10 @@ fn deleted_hosts_are_returned_on_request() {
                 |host: &Value| (host["id"].as_str().unwrap().to_owned(), !host["deleted_at"].is_null());
             cluster["hosts"].as_array().unwrap().iter().map(host).collect()
         };
-        let expected =
-            [vec![(of_deleted.id.clone(), true)], vec![(of_live.id.clone(), false), (gone.id.clone(), true)]];
+        let expected = [
+            vec![(of_deleted.id.clone(), true)],
+            vec![(of_live.id.clone(), false), (deleted_agent.id.clone(), true)],
+        ];
         let listed = ask("/v2/clusters?with_hosts=true").await;
         assert_eq!([hosts(&listed[0]), hosts(&listed[1])], expected);
         assert_eq!(

@@ -18,20 +18,20 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Asserts that each Agent shows the inventory of its host.
 async fn assert_inventories(admin: &Client, namespace: &str, count: usize) {
     let api: Api<Agent> = Api::namespaced(admin.clone(), namespace);
-    let (mut page, mut seen) = (ListParams::default().limit(500), 0);
+    let (mut page, mut listed) = (ListParams::default().limit(500), 0);
     loop {
         let agents = api.list(&page).await.unwrap();
         for agent in &agents.items {
             let status = agent.status.as_ref().unwrap();
             assert!(!status.inventory.hostname.is_empty(), "{:?}", agent.metadata.name);
         }
-        seen += agents.items.len();
+        listed += agents.items.len();
         match agents.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => page = page.continue_token(&token),
             None => break,
         }
     }
-    assert_eq!(seen, count);
+    assert_eq!(listed, count);
 }
 
 fn print(work: &str, cost: &Cost) {

@@ -91,8 +91,8 @@ async fn waiting_callers_share_one_download_with_progress() {
         matches!(state, BaseImageState::Downloading { have: 1.., .. })
     })
     .await;
-    let BaseImageState::Downloading { have, total: told } = state else { unreachable!() };
-    assert_eq!(told, Some(total));
+    let BaseImageState::Downloading { have, total: total_len } = state else { unreachable!() };
+    assert_eq!(total_len, Some(total));
     assert!(have <= 600_000);
     assert!(!library.is_ready());
     assert_eq!(library.base_now(&os_image).unwrap_err(), ImageNotReady::OnItsWay { image: NAME.to_owned() });

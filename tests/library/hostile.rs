@@ -153,9 +153,9 @@ async fn rejects_digest_mismatch() {
     let os_image = with_digest(os_image(&server.url("a.iso")));
     let library = place.open_patiently([os_image.clone()]);
     let reason = unavailability_reason(within_time_limit(library.base(&os_image)).await);
-    let (found, expected) = (Digest::from_data(second_image()), Digest::from_data(first_image()));
+    let (actual, expected) = (Digest::from_data(second_image()), Digest::from_data(first_image()));
     assert!(
-        reason.ends_with(&format!("SHA-256 digest is {found}, but the catalogue has {expected}")),
+        reason.ends_with(&format!("SHA-256 digest is {actual}, but the catalogue has {expected}")),
         "{reason}"
     );
     place.assert_empty();

@@ -114,16 +114,17 @@ fn swapped_arguments_are_recognised_with_a_large_image() {
     let scratch = Scratch::new();
     crate::base_recipe().rootfs_len(80 << 20).write_to(&scratch.path("base.iso")).unwrap();
     scratch.write("site.plan", "{}");
-    let said = "Error: base.iso: not a plan file but an ISO image; did you swap BASE and PLAN?\n";
-    assert_refused(&scratch.run_kindling("discovery apply site.plan base.iso -o a.iso"), said);
+    let message = "Error: base.iso: not a plan file but an ISO image; did you swap BASE and PLAN?\n";
+    assert_refused(&scratch.run_kindling("discovery apply site.plan base.iso -o a.iso"), message);
 }
 
 #[test]
 fn other_files_are_not_plan_files() {
     let scratch = scratch_with_site("disconnected");
     scratch.write("site.plan", "kind: InfraEnv\n");
-    let said = "Error: site.plan\n\nCaused by:\n    not a plan file\n    expected value at line 1 column 1\n";
-    assert_refused(&scratch.run_kindling("discovery apply base.iso site.plan -o a.iso"), said);
+    let message =
+        "Error: site.plan\n\nCaused by:\n    not a plan file\n    expected value at line 1 column 1\n";
+    assert_refused(&scratch.run_kindling("discovery apply base.iso site.plan -o a.iso"), message);
 }
 
 #[test]
@@ -131,24 +132,24 @@ fn missing_directories_are_named_and_not_created() {
     let scratch = scratch_with_site("disconnected");
     scratch.command(["discovery", "plan", "-o", "site.plan"].iter().chain(&SOURCE)).run().expect_success();
     let before = scratch.names();
-    let said = |option: &str, path: &str, directory: &str| {
+    let message = |option: &str, path: &str, directory: &str| {
         format!("Error: {option} {path}: the directory {directory} does not exist; create it first\n")
     };
     for option in ["--full", "--minimal", "--rootfs", "--pxe", "--per-host"] {
         let output = run_create(&scratch, &[option, "no/such/x.iso", "--rootfs-url", ROOTFS]);
-        assert_refused(&output, &said(option, "no/such/x.iso", "no/such"));
+        assert_refused(&output, &message(option, "no/such/x.iso", "no/such"));
     }
     // The error occurs before the download of a base image.
     let line = format!("--manifests manifests --base http://127.0.0.1:1/x.iso --service-url {SERVICE}");
     let output = scratch.run_kindling(&format!("discovery create {line} --full no/x.iso"));
-    assert_refused(&output, &said("--full", "no/x.iso", "no"));
+    assert_refused(&output, &message("--full", "no/x.iso", "no"));
     let output = scratch.run_kindling(&format!("discovery plan {line} -o no/x.plan"));
-    assert_refused(&output, &said("--output", "no/x.plan", "no"));
+    assert_refused(&output, &message("--output", "no/x.plan", "no"));
     let output = scratch.run_kindling("discovery apply base.iso site.plan -o no/x.iso");
-    assert_refused(&output, &said("--output", "no/x.iso", "no"));
+    assert_refused(&output, &message("--output", "no/x.iso", "no"));
     let output =
         scratch.run_kindling("discovery create --from-plan site.plan --base base.iso --full no/x.iso");
-    assert_refused(&output, &said("--full", "no/x.iso", "no"));
+    assert_refused(&output, &message("--full", "no/x.iso", "no"));
     let output = run_create(&scratch, &["--full", "base.iso/x.iso"]);
     assert_refused(&output, "Error: --full base.iso/x.iso: base.iso is not a directory\n");
     assert_eq!(scratch.names(), before);
@@ -169,7 +170,7 @@ fn directories_of_several_files_are_created() {
 fn lists_of_images_that_are_not_json_are_refused() {
     let scratch = scratch_with_site("disconnected");
     scratch.write("list.json", "[");
-    for (options, said) in [
+    for (options, message) in [
         (
             "--os-images list.json",
             "--os-images: the text is not a JSON list, which starts with `[`; to read the file list.json, write @list.json",
@@ -195,18 +196,18 @@ fn lists_of_images_that_are_not_json_are_refused() {
         let line = format!(
             "discovery create --manifests manifests --service-url {SERVICE} --os-image 4.18 --full a.iso {options}"
         );
-        assert_refused(&scratch.run_kindling(&line), &format!("Error: {said}\n"));
+        assert_refused(&scratch.run_kindling(&line), &format!("Error: {message}\n"));
         assert_refused(
             &scratch.run_kindling(&format!("serve --listen 127.0.0.1:0 {options}")),
-            &format!("Error: {said}\n"),
+            &format!("Error: {message}\n"),
         );
     }
     for option in ["--release-images", "--ignored-openshift-versions"] {
         let output = scratch.run_kindling(&format!("serve --listen 127.0.0.1:0 {option} 4.18,4.19"));
-        let said = format!(
+        let message = format!(
             "Error: {option}: the text is not a JSON list, which starts with `[`; to read a file, write @FILE\n"
         );
-        assert_refused(&output, &said);
+        assert_refused(&output, &message);
     }
 }
 
@@ -262,13 +263,13 @@ fn misspelt_keys_of_lists_are_named_with_the_nearest_known_key() {
         r#"{"openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "http://a/b", "version": "1"}"#;
     let list = |second: &str| format!("[{image}, {second}]");
     scratch.write("list.json", list(&image.replace("\"url\"", "\"ulr\"")));
-    let said = "[1].ulr is not a known key (did you mean url?); known keys are openshift_version, ";
+    let message = "[1].ulr is not a known key (did you mean url?); known keys are openshift_version, ";
     for (options, source) in
         [("--os-images @list.json", "--os-images"), ("--os-images-file list.json", "--os-images-file")]
     {
         scratch
             .run_kindling(&format!("serve --listen 127.0.0.1:0 {options}"))
-            .expect_failure(&format!("Error: {source}: list.json: {said}"));
+            .expect_failure(&format!("Error: {source}: list.json: {message}"));
     }
     let release =
         r#"{"openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "a/b", "version": "4.18.1"}"#;

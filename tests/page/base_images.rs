@@ -14,7 +14,7 @@ use crate::support::Scratch;
 fn serve_half_then_rest(bytes: Vec<u8>) -> (String, Sender<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/live.iso", listener.local_addr().unwrap());
-    let (go_on, told): (_, Receiver<()>) = channel();
+    let (go_on, resumed): (_, Receiver<()>) = channel();
     thread::spawn(move || {
         while let Ok((mut stream, _)) = listener.accept() {
             let mut head = Vec::new();
@@ -31,7 +31,7 @@ fn serve_half_then_rest(bytes: Vec<u8>) -> (String, Sender<()>) {
             }
             let (half, rest) = bytes.split_at(bytes.len() / 2);
             stream.write_all(half).unwrap();
-            if told.recv().is_err() {
+            if resumed.recv().is_err() {
                 return;
             }
             stream.write_all(rest).unwrap();

@@ -25,7 +25,7 @@ enum ExpectedByte {
     },
     /// The line feed after a length.
     SizeEnd(u64),
-    /// Remaining bytes of a chunk, and the number of them.
+    /// A byte of a chunk, with the number of remaining bytes.
     Data(u64),
     /// The line break after a chunk, which may be the empty last one.
     DataEnd {
@@ -110,22 +110,22 @@ mod tests {
     const BODY: &[u8] = b"3\r\nabc\r\n0A\r\n0123456789\r\n0\r\n\r\n";
 
     fn decoded(pieces: &[&[u8]]) -> Result<(Vec<u8>, ChunkedBody)> {
-        let (mut found, mut body) = (Vec::new(), ChunkedBody::default());
+        let (mut decoded_bytes, mut body) = (Vec::new(), ChunkedBody::default());
         for piece in pieces {
             body.feed(piece, &mut |data| {
-                found.extend_from_slice(data);
+                decoded_bytes.extend_from_slice(data);
                 Ok(())
             })?;
         }
-        Ok((found, body))
+        Ok((decoded_bytes, body))
     }
 
     #[test]
     fn body_is_decoded_in_any_fragmentation() {
         for size in 1..=BODY.len() {
             let pieces: Vec<&[u8]> = BODY.chunks(size).collect();
-            let (found, body) = decoded(&pieces).unwrap();
-            assert_eq!(found, b"abc0123456789", "pieces of {size}");
+            let (decoded_bytes, body) = decoded(&pieces).unwrap();
+            assert_eq!(decoded_bytes, b"abc0123456789", "pieces of {size}");
             assert!(body.is_done() && body.len() == 13);
         }
     }
@@ -173,9 +173,9 @@ mod tests {
             }
             text.extend(b"0\r\n\r\n");
             let pieces: Vec<&[u8]> = text.chunks(size).collect();
-            let (found, body) = decoded(&pieces).unwrap();
+            let (decoded_bytes, body) = decoded(&pieces).unwrap();
             prop_assert!(body.is_done());
-            prop_assert_eq!(found, parts.concat().into_bytes());
+            prop_assert_eq!(decoded_bytes, parts.concat().into_bytes());
         }
     }
 }

@@ -161,14 +161,14 @@ fn request_heads_are_found_in_any_fragmentation() {
         b"HTTP/1.1 206 Partial Content\r\nContent-Length: 6\r\ncontent-range: bytes 10-15/99\r\n\r\n\
                    ab\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
     for size in [1, 7, stream.len()] {
-        let (mut heads, mut found) = (HeadParser::default(), Vec::new());
+        let (mut heads, mut lines) = (HeadParser::default(), Vec::new());
         for part in stream.chunks(size) {
             heads.parse(part, |head| {
-                found.push(body_extent(head));
+                lines.push(body_extent(head));
                 body_extent(head).1
             });
         }
-        assert_eq!(found, [(10, 6), (0, 0)], "in parts of {size}");
+        assert_eq!(lines, [(10, 6), (0, 0)], "in parts of {size}");
     }
     assert_eq!(request_line("HEAD /i/1/full.iso?a=/b HTTP/1.1\r\n\r\n"), (true, "full.iso".to_owned()));
 }

@@ -68,21 +68,21 @@ async fn provisioning_service_needs_no_http() -> Outcome {
 
     // Only hosts use HTTP, here without a socket.
     let client = ApiClient::over(None, inventory.router())?;
-    let (mut agents, found) = discover(&client, id, 2).await?;
+    let (mut agents, ids) = discover(&client, id, 2).await?;
     let hosts: Vec<_> = inventory.hosts(HostQuery::of_infra_env(id)).try_collect().await?;
     assert_eq!(hosts.len(), 2);
-    assert!(hosts.iter().all(|host| found.contains(&host.id)));
+    assert!(hosts.iter().all(|host| ids.contains(&host.id)));
 
     let cluster = ClusterCreateParams::new("edge", "4.18", Secret::new(PULL_SECRET));
     let cluster = inventory.register_cluster(cluster, None).await?.id;
-    let key = HostKey { infra_env_id: id, host_id: found[0] };
+    let key = HostKey { infra_env_id: id, host_id: ids[0] };
     inventory.bind_host(key, cluster, None).await?;
     // Restarts the hosts. Without a restart, the agents would receive the change with their next poll, within a minute.
     agents.shutdown().await;
     let (_agents, _) = discover(&client, id, 2).await?;
     let is_bound = |host: &assisted::host::Host| host.status != HostStatus::Binding;
     let options = WatchOptions::default().interval(Duration::from_millis(50));
-    client.wait_for_host((id, found[0]), is_bound, Duration::from_secs(60), &options).await?;
+    client.wait_for_host((id, ids[0]), is_bound, Duration::from_secs(60), &options).await?;
     let host = inventory.to_api_host(&inventory.host(key).await?).await?;
     assert_eq!(host.cluster_id, Some(cluster));
     let again = inventory.bind_host(key, cluster, None).await.err().ok_or("bound twice")?;
@@ -90,11 +90,11 @@ async fn provisioning_service_needs_no_http() -> Outcome {
     inventory.unbind_host(key, None).await?;
     inventory.deregister_host(key, None).await?;
     assert_eq!(inventory.host(key).await.err().ok_or("found")?.kind(), ErrorKind::NotFound);
-    let other = HostKey { host_id: found[1], ..key };
+    let other = HostKey { host_id: ids[1], ..key };
     inventory.deregister_host(other, None).await?;
     let events = inventory.events(Default::default()).await?;
     let events: Vec<_> = events.events.try_collect().await?;
-    assert!(events.iter().any(|event| event.host == Some(found[0])), "{}", events.len());
+    assert!(events.iter().any(|event| event.host == Some(ids[0])), "{}", events.len());
     inventory.deregister_cluster(cluster, None).await?;
     inventory.deregister_infra_env(id, None).await?;
     assert_eq!(inventory.infra_env(id).await.err().ok_or("found")?.kind(), ErrorKind::NotFound);

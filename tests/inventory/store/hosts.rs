@@ -535,7 +535,7 @@ fn reports_are_rewritten_only_where_they_exist() {
         fixture.records().put_reports(vec![rewritten(host), short]).await.unwrap();
         assert_eq!(reports(fixture, host).await, [(ReportKind::Connectivity, "z".to_owned())]);
         assert_totals(fixture, env, 2, 3).await;
-        // After a change of the host, its size follows from its document. The totals follow.
+        // After a change of the host, its reports count with the length in the new row. The totals change accordingly.
         let next = Row { generation: 2, reports_len: Some(8000), ..new_row(host) };
         fixture.commit_steps([Step::Replace(next)]).await;
         assert_totals(fixture, env, 2, 4).await;

@@ -73,9 +73,9 @@ fn start_server(
     if line.starts_with("listening on ") {
         return Ok(process);
     }
-    let mut said = String::new();
-    process.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    Err(said)
+    let mut log = String::new();
+    process.0.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+    Err(log)
 }
 
 #[test]

@@ -36,8 +36,12 @@ impl ServerImages {
         }
         // All images contain the same base image, whose pages are in the page cache after the first download.
         if let Some((target, total)) = images.first() {
-            let (found, told) = (base::download(target, *total, None)?, infra_env::digest(target)?);
-            ensure!(found == told, "kindling reports SHA-256 {told}, but sends bytes with {found}");
+            let (sent_digest, reported_digest) =
+                (base::download(target, *total, None)?, infra_env::digest(target)?);
+            ensure!(
+                sent_digest == reported_digest,
+                "kindling reports SHA-256 {reported_digest}, but sends bytes with {sent_digest}"
+            );
         }
         Ok(Self(images))
     }

@@ -176,10 +176,10 @@ impl SimulatedLoad {
     pub(crate) fn list(&self) -> Result<Vec<RoundSample>> {
         let simulation = self.simulations.first().context("there are no simulations")?;
         let read = || listing::read(&self.server, &list_of_hosts(&simulation.infra_env), &mut |_| Ok(()));
-        let (found, load) = self.during(read)?;
+        let (list, load) = self.during(read)?;
         let hosts = u64::from(simulation.hosts);
-        ensure!(found.items == hosts, "the list has {} of {hosts} hosts", found.items);
-        let mut measures = of_list(&found);
+        ensure!(list.items == hosts, "the list has {} of {hosts} hosts", list.items);
+        let mut measures = of_list(&list);
         measures.push(lower(PRIVATE_MEMORY, "MiB", float(private_pages(self.server.pid())?) / MIB));
         // A list takes less than a second, which is too short to miss check-ins.
         Ok(vec![RoundSample::of_subject(measures).with_load(LoadTally { late: 0, ..load })])
