@@ -173,7 +173,7 @@ impl BaseImage {
         for ((offset, what), expected) in (8..).step_by(4).zip(names).zip(table.0) {
             let at = file.extent.offset() + offset as u64;
             let actual = u32_le(&bytes, offset).or_internal("short boot info table", at)?;
-            if found != expected {
+            if actual != expected {
                 problems.push(format!("byte {at}: {what}: expected {expected}, found {actual}"));
             }
         }
