@@ -553,7 +553,7 @@ mod tests {
             "host master-1 (no cluster): known-unbound: Host is ready to be installed",
             "host worker-1 (no cluster): insufficient: Host does not meet the minimum hardware requirements",
             &format!("  has-min-memory (failure): {message}"),
-            "    remedy: Use a machine with more memory, or give the virtual machine more of it.",
+            "    remedy: Use a machine with more memory, or add memory to the virtual machine.",
             // A validation that this version does not know, so there is no remedy.
             "  mtu-valid (pending): Missing inventory",
         ];
@@ -635,7 +635,7 @@ mod tests {
             &format!(
                 "has-min-memory (failure) of {number} hosts ({names}): Require at least 8.00 GiB, found only 0 GiB"
             ),
-            "  remedy: Use a machine with more memory, or give the virtual machine more of it.",
+            "  remedy: Use a machine with more memory, or add memory to the virtual machine.",
         ];
         assert_eq!(explanation.lines(), expected);
         let json = json!(explanation);

@@ -102,7 +102,7 @@ impl<'hub> Service<'hub> {
         (self.child, self.url) = spawn(&self.scratch, "data", address, &options);
     }
 
-    /// Stops the process, as a machine does that is paused.
+    /// Stops the process, like a paused machine.
     pub(crate) fn pause(&self) {
         self.signal(Signal::STOP);
     }

@@ -229,7 +229,7 @@ async fn rejects_added_image_of_more_than_eight_gibibytes() {
     let added = other_image(&server.url("a.iso"));
     library.set_added([added.clone()]);
     let reason = unavailability_reason(within_time_limit(library.base(&added)).await);
-    assert!(reason.contains("the file has 8589934593 bytes; an added image may have 8589934592"), "{reason}");
+    assert!(reason.contains("the file is 8589934593 bytes long; an added image may have 8589934592"), "{reason}");
 }
 
 /// Two versions of an image have the same URL, and the removal of one version keeps the files of the other.

@@ -142,10 +142,10 @@ fn unreachable_service_is_reported() {
         browser.wait_until("return document.getElementById('health').textContent === 'ready'").await;
         drop(service);
         browser
-            .wait_until("return document.getElementById('health').textContent.includes('does not answer')")
+            .wait_until("return document.getElementById('health').textContent.includes('does not respond')")
             .await;
         browser.find_visible("#refresh").await.click().await;
-        assert_eq!(browser.find_visible("#problem").await.text().await, "The service does not answer.");
+        assert_eq!(browser.find_visible("#problem").await.text().await, "The service does not respond.");
     });
 }
 

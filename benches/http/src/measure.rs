@@ -207,9 +207,9 @@ fn rates(tally: &Tally, cpu: Option<Duration>, unit: &Unit) -> Vec<Measure> {
     let cost = |time: Duration| time.as_secs_f64() * unit.scale / unit.amount;
     let value = unit.amount / tally.elapsed.as_secs_f64();
     let mut measures = vec![Measure { name: "rate", unit: unit.rate, better: Better::Higher, value }];
-    measures.extend(cpu.map(|cpu| lower("processor time of the server", unit.cost, cost(cpu))));
+    measures.extend(cpu.map(|cpu| lower("CPU time of the server", unit.cost, cost(cpu))));
     measures.push(Measure {
-        name: "processor time of the client",
+        name: "CPU time of the client",
         unit: unit.cost,
         better: Better::Neither,
         value: cost(tally.cpu),

@@ -17,7 +17,7 @@ const BEGIN: &str = "<!-- bench-http: begin -->";
 const END: &str = "<!-- bench-http: end -->";
 
 /// Measurements that the tables of minimal servers contain.
-const BOUNDED: [&str; 2] = ["rate", "processor time of the server"];
+const BOUNDED: [&str; 2] = ["rate", "CPU time of the server"];
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Report {
@@ -142,9 +142,9 @@ impl Report {
         text.push_str(
             "\n### Minimal servers\n\n\
              Each has an event loop for each processor, knows one file, accepts every request, looks only at `Range`, \
-             and answers with a head as long as Kindling's.\n\
+             and responds with a head as long as Kindling's.\n\
              They copy from a mapping, use `sendfile`, or use a pipe of 1 MiB. \
-             After each figure is its ratio to the better rival.\n\n",
+             After each value is its ratio to the better rival.\n\n",
         );
         self.write_uncompared_servers(text, &self.bare, &SendMethod::ALL.map(SendMethod::name));
     }
@@ -256,7 +256,7 @@ pub(crate) mod tests {
     pub(crate) fn example() -> Report {
         let rate = |value| Measure { name: "rate", unit: "GiB/s", better: Better::Higher, value };
         let cost = |value| Measure {
-            name: "processor time of the server",
+            name: "CPU time of the server",
             unit: "s/GiB",
             better: Better::Lower,
             value,
@@ -264,7 +264,7 @@ pub(crate) mod tests {
         let own = |value| Measure { name: "first bytes, median", unit: "ms", better: Better::Lower, value };
         let mut stream = Line::new("http-stream-1", "whole image, 1 client, HTTP");
         let mut ranges = Line::new("http-ranges-2k-32", "ranges <of> 2 KiB, HTTP");
-        let mut images = Line::new("http-new-images-200", "200 new images at once, HTTP");
+        let mut images = Line::new("http-new-images-200", "200 concurrent new images, HTTP");
         for (subject, sendfile, buffers) in [(3.0, 2.0, 1.0), (2.2, 2.0, 1.5), (2.8, 2.0, 2.5)] {
             stream.add("kindling", &[rate(subject), cost(subject / 8.0)]);
             stream.add("nginx sendfile", &[rate(sendfile), cost(sendfile / 8.0)]);

@@ -6,7 +6,7 @@ use crate::figures::{Figure, Line};
 use crate::report::{Report, number};
 
 /// The measurements with columns in the table.
-const COLUMNS: [&str; 2] = ["rate", "processor time of the server"];
+const COLUMNS: [&str; 2] = ["rate", "CPU time of the server"];
 /// Maximum width of a line of the page.
 const WIDTH: usize = 120;
 
@@ -17,7 +17,7 @@ impl Report {
         let (rates, others): (Vec<&Line>, Vec<&Line>) =
             self.lines.iter().partition(|line| line.figure(COLUMNS[0]).is_some());
         let mut text = self.conditions();
-        text.push_str("\n| work | rate | ratio | processor time | ratio |\n|---|---:|---|---:|---|\n");
+        text.push_str("\n| work | rate | ratio | CPU time | ratio |\n|---|---:|---|---:|---|\n");
         for line in rates {
             let cells = COLUMNS.map(|name| line.figure(name).map_or("- | -".to_owned(), |it| self.cells(it)));
             let _ = writeln!(text, "| {} | {} |", line.title, cells.join(" | "));

@@ -90,7 +90,7 @@ impl fmt::Display for Key {
 impl fmt::Display for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Start => f.write_str("start to first answer"),
+            Self::Start => f.write_str("start to first response"),
             Self::Stream { clients: 1 } => f.write_str("whole image, 1 client"),
             Self::Stream { clients } => write!(f, "whole image, {clients} clients"),
             Self::Ranges { len, connections: 1 } => write!(f, "ranges of {} KiB, 1 connection", len >> 10),
@@ -100,7 +100,7 @@ impl fmt::Display for Task {
             Self::Replay { machines: 1 } => f.write_str("recorded boots, 1 machine"),
             Self::Replay { machines } => write!(f, "recorded boots, {machines} machines"),
             Self::SlowReaders { readers } => write!(f, "{readers} slow readers"),
-            Self::NewImages { images } => write!(f, "{images} new images at once"),
+            Self::NewImages { images } => write!(f, "{images} concurrent new images"),
             Self::PostToFirstByte { .. } => f.write_str("a new infra-env and its image"),
         }
     }

@@ -132,7 +132,7 @@ pub enum StoreError {
         doing: &'static str,
     },
     /// The database did not respond in time.
-    #[error("the database did not answer while {doing}")]
+    #[error("the database did not respond while {doing}")]
     Silent {
         /// The operation that timed out, such as `writing a change`.
         doing: &'static str,

@@ -73,7 +73,7 @@ pub struct AgentSpec {
     /// Arguments of coreos-installer as a JSON array of strings.
     #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub installer_args: Option<String>,
-    /// Ignition config as JSON that is merged into the Ignition config of the host.
+    /// Ignition config as JSON, merged into the Ignition config of the host.
     #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub ignition_config_overrides: Option<String>,
     /// Secret with the token for the Ignition endpoint in the key `ignition-token`.
@@ -139,7 +139,7 @@ pub struct AgentStatus {
     /// Id of the installation disk.
     #[serde(rename = "installation_disk_id", deserialize_with = "nullable", skip_serializing_if = "zero")]
     pub installation_disk_id: String,
-    /// Objects on the installed cluster that are removed when the host is unbound.
+    /// Objects to remove from the installed cluster when the host is unbound.
     #[serde(rename = "deprovision_info", skip_serializing_if = "Option::is_none")]
     pub deprovision_info: Option<DeprovisionInfo>,
     /// Certificate signing requests of the host that the service approved.

@@ -69,7 +69,7 @@ pub struct InfraEnvSpec {
     /// Selector of the NMStateConfigs in the image. An empty selector selects none.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "zero")]
     pub nm_state_config_label_selector: Selector,
-    /// Ignition config as JSON that is merged into the Ignition config of the image.
+    /// Ignition config as JSON, merged into the Ignition config of the image.
     #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub ignition_config_override: Option<String>,
     /// CPU architecture of the image: `x86_64`, `aarch64`, `arm64`, `ppc64le` or `s390x`. Immutable.
@@ -143,7 +143,7 @@ pub struct ProxySettings {
     /// Proxy for HTTPS.
     #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub https_proxy: Option<String>,
-    /// Comma-separated domains and subnets that are reached without a proxy.
+    /// Comma-separated domains and subnets to reach without a proxy.
     #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub no_proxy: Option<String>,
 }

@@ -157,7 +157,7 @@ pub(super) enum FetchError {
     Redirect { reason: String },
     #[error("images must not be added from {host}, which is not one of the servers that the service allows")]
     ForbiddenServer { host: String },
-    #[error("the file has {len} bytes; an added image may have {most}")]
+    #[error("the file is {len} bytes long; an added image may have {most}")]
     TooLarge { len: u64, most: u64 },
     #[error("the server sends no Content-Length, so a truncated download cannot be detected")]
     NoLength,

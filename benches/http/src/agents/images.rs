@@ -71,7 +71,7 @@ impl ServerImages {
         Ok(vec![
             Measure { name: RATE, unit: "requests/s", better: Better::Higher, value: rate },
             Measure {
-                name: "processor time of the image server",
+                name: "CPU time of the image server",
                 unit: "\u{b5}s/request",
                 better: Better::Neither,
                 value: cpu.as_secs_f64() * 1e6 / requests,

@@ -122,7 +122,7 @@ pub(crate) fn cost_of_check_ins(cpu: Duration, elapsed: Duration, load: &LoadTal
     let each = cpu.as_secs_f64() * 1e6 / float(load.check_ins);
     vec![
         lower(CORE_SHARE, "%", share),
-        lower("processor time of a check-in", MICROSECONDS, each),
+        lower("CPU time of a check-in", MICROSECONDS, each),
         Measure {
             name: "replies of a check-in",
             unit: "",
@@ -244,7 +244,7 @@ pub(crate) fn clusters(server: &BenchServer, count: u32) -> Result<Vec<RoundSamp
     }
     let mut measures = of_list(&list);
     let list = listing::read(server, &format!("{CLUSTERS}?with_hosts=true"), &mut |_| Ok(()))?;
-    measures.push(lower("processor time with hosts", "ms", milliseconds(list.cpu)));
+    measures.push(lower("CPU time with hosts", "ms", milliseconds(list.cpu)));
     Ok(vec![RoundSample::of_subject(measures)])
 }
 
@@ -285,7 +285,7 @@ pub(crate) fn start(server: &BenchServer, fleet: &AgentFleet) -> Result<Vec<Roun
     check_in_once(server, fleet)?;
     let cpu = CpuTime::read(server.pid())?.since(&before).as_secs_f64();
     let hosts = float(u64::try_from(fleet.hosts.len())?);
-    measures.push(lower("processor time of a first check-in", MICROSECONDS, cpu * 1e6 / hosts));
+    measures.push(lower("CPU time of a first check-in", MICROSECONDS, cpu * 1e6 / hosts));
     measures.push(memory(PRIVATE_MEMORY, private_pages(server.pid())?));
     measures.push(memory("anonymous part of it", Memory::read(server.pid())?.private));
     Ok(vec![RoundSample::of_subject(measures)])

@@ -167,7 +167,7 @@ mod tests {
             ranges.line.add(CONTROL, &[rate(control)]);
             let cost =
                 Measure { name: CORE_SHARE, unit: "%", better: Better::Lower, value: subject / 5_000.0 };
-            check_ins.line.add(SUBJECT, &[cost, lower("processor time of a check-in", "\u{b5}s", 1_194.0)]);
+            check_ins.line.add(SUBJECT, &[cost, lower("CPU time of a check-in", "\u{b5}s", 1_194.0)]);
             start.line.add(SUBJECT, &[lower("start to ready", "ms", 25.0)]);
         }
         Report {

@@ -154,7 +154,7 @@ impl SimulatedLoad {
         let of_hosts: Duration =
             after.1.iter().zip(&before.1).map(|(after, before)| after.since(before)).sum();
         measures.push(Measure {
-            name: "processor time of the simulations, share of one core",
+            name: "CPU time of the simulations, share of one core",
             unit: "%",
             better: Better::Neither,
             value: of_hosts.as_secs_f64() * 100.0 / elapsed.as_secs_f64(),

@@ -14,8 +14,8 @@ pub(crate) const CONTROL: &str = "check-ins at a second process";
 
 /// Names of measurements with bounds.
 pub(crate) const RATE: &str = "rate";
-pub(crate) const CORE_SHARE: &str = "processor time, share of one core";
-pub(crate) const CPU: &str = "processor time";
+pub(crate) const CORE_SHARE: &str = "CPU time, share of one core";
+pub(crate) const CPU: &str = "CPU time";
 pub(crate) const FIRST_BYTE: &str = "first byte";
 pub(crate) const PRIVATE_MEMORY: &str = "private memory";
 pub(crate) const START: &str = "start to ready";

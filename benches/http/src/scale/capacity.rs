@@ -53,7 +53,7 @@ fn variables(curves: &[Curve]) -> Vec<Variable> {
             variables.push(Variable { name, what, value: *value, unit });
         }
     };
-    add(Axis::Connections, ("C", "processor time of bytes", "s/GiB"));
+    add(Axis::Connections, ("C", "CPU time of bytes", "s/GiB"));
     add(Axis::Connections, ("m", "private memory of a connection", "KiB"));
     add(Axis::InfraEnvs, ("F", "unseen image, first byte", "ms"));
     add(Axis::Hosts, ("H", "full image, first byte after a restart", "ms"));
@@ -82,7 +82,7 @@ fn example(text: &mut String, cost: f64, memory: Option<f64>) {
     if let Some(memory) = memory {
         let _ = writeln!(
             text,
-            "\nTheir connections take `m` x {MACHINES:.0} = {} MiB.",
+            "\nThe connections of the hosts take `m` x {MACHINES:.0} = {} MiB.",
             number(memory * MACHINES / 1024.0)
         );
     }
@@ -102,7 +102,7 @@ mod tests {
         let mut curve = Curve::new(Axis::Connections);
         for (size, cost) in costs {
             let memory = lower("private memory of a connection", "KiB", 1024.0 / 100.0);
-            curve.add(*size, &[lower("processor time of bytes", "s/GiB", *cost), memory]);
+            curve.add(*size, &[lower("CPU time of bytes", "s/GiB", *cost), memory]);
         }
         curve
     }
@@ -111,7 +111,7 @@ mod tests {
     fn capacity_example_is_calculated() {
         let text = markdown(&[connections(&[(1, 0.75), (1000, 0.5)])]);
         assert!(
-            text.contains("| `C` | processor time of bytes, connections: 1,000 | 0.500 s/GiB |"),
+            text.contains("| `C` | CPU time of bytes, connections: 1,000 | 0.500 s/GiB |"),
             "{text}"
         );
         // 9 of 10 Gbit/s are 1.0477 GiB/s: 954 s for 1,000 GiB.

@@ -59,8 +59,8 @@ fn size(house: &RunFolder, server: &Server, count: u64) -> Result<Vec<Measure>> 
     Ok(vec![
         higher("rate", "requests/s", requests / seconds),
         higher("bytes", "GiB/s", gib / seconds),
-        lower("processor time of a request", "\u{b5}s", cpu * 1e6 / requests),
-        lower("processor time of bytes", "s/GiB", cpu / gib),
+        lower("CPU time of a request", "\u{b5}s", cpu * 1e6 / requests),
+        lower("CPU time of bytes", "s/GiB", cpu / gib),
         mib("private memory at most", most),
         lower("private memory of a connection", "KiB", growth / float(count)),
     ])

@@ -53,7 +53,7 @@ fn size(house: &RunFolder, count: u64, round: u64) -> Result<Vec<Measure>> {
     let kib = |name, bytes: u64| lower(name, "KiB", float(bytes) / 1024.0);
     Ok(vec![
         took("to the API", posted.took),
-        lower("to the API, processor time", "ms", milliseconds(posted.cpu)),
+        lower("to the API, CPU time", "ms", milliseconds(posted.cpu)),
         took("full image, first byte", full.took),
         took("minimal image, first byte", minimal.took),
         took("same hosts again, to the API", posted_again.took),

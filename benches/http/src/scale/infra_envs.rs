@@ -70,8 +70,8 @@ fn grow(server: &Server, ids: &mut Vec<String>, count: u64) -> Result<Vec<Measur
     }
     let each = float(u64::try_from(missing)?);
     Ok(vec![
-        higher("made by 8 clients at once", "1/s", each / took.as_secs_f64()),
-        lower("made, processor time", "\u{b5}s", cpu.as_secs_f64() * 1e6 / each),
+        higher("made by 8 concurrent clients", "1/s", each / took.as_secs_f64()),
+        lower("made, CPU time", "\u{b5}s", cpu.as_secs_f64() * 1e6 / each),
     ])
 }
 
@@ -141,7 +141,7 @@ fn get_some(
     let cpu = CpuTime::read(server.pid())?.since(&before);
     Ok(vec![
         higher("GET of one, 1 client", "1/s", float(count) / took.as_secs_f64()),
-        lower("GET of one, processor time", "\u{b5}s", cpu.as_secs_f64() * 1e6 / float(count)),
+        lower("GET of one, CPU time", "\u{b5}s", cpu.as_secs_f64() * 1e6 / float(count)),
     ])
 }
 

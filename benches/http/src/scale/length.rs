@@ -83,7 +83,7 @@ fn size(house: &RunFolder, setting: &Setting, len: u64) -> Result<Vec<Measure>> 
         took("start to ready, read before", server.ready()),
         lower("unseen image, first byte", "ms", median(&times)?),
         higher("ranges of 64 KiB, 8 connections", "requests/s", requests / tally.elapsed.as_secs_f64()),
-        lower("processor time", "\u{b5}s/request", cpu.as_secs_f64() * 1e6 / requests),
+        lower("CPU time", "\u{b5}s/request", cpu.as_secs_f64() * 1e6 / requests),
         mib("private memory", memory.private),
         mib("mapped memory", memory.mapped),
     ])

@@ -177,7 +177,7 @@ pub(crate) mod tests {
                     &[
                         higher("rate", "requests/s", rate * factor),
                         lower("growth", "KiB", 0.0),
-                        lower("processor time of bytes", "s/GiB", 1.0 / factor),
+                        lower("CPU time of bytes", "s/GiB", 1.0 / factor),
                     ],
                 );
             }

@@ -53,7 +53,7 @@ impl TypedOutcome for MinCpuCoresOutcome {
             Self::Sufficient => OutcomeDescription::success("Sufficient CPU cores"),
             Self::TooFew { minimum, found } => OutcomeDescription::failure(
                 below_minimum("CPU cores", minimum, found),
-                "Use a machine with more CPU cores, or give the virtual machine more of them.",
+                "Use a machine with more CPU cores, or add CPU cores to the virtual machine.",
             ),
         }
     }

@@ -65,7 +65,7 @@ impl TypedOutcome for MinMemoryOutcome {
                 let minimum = format_bytes(i128::from(minimum_mib) * MIB);
                 OutcomeDescription::failure(
                     below_minimum("RAM", minimum, format_bytes(found_bytes.into())),
-                    "Use a machine with more memory, or give the virtual machine more of it.",
+                    "Use a machine with more memory, or add memory to the virtual machine.",
                 )
             }
         }
