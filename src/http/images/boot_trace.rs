@@ -254,6 +254,7 @@ impl Drop for TracedTransfer {
     }
 }
 
+/// Download progress of the clients that read an infra-env's images.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = boot_trace)]
 pub(super) struct BootTrace {
@@ -313,6 +314,7 @@ impl From<Range<u64>> for SentRange {
     }
 }
 
+/// State of a client's download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = boot_trace_state)]
 #[serde(rename_all = "lowercase")]
