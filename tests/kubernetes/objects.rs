@@ -31,6 +31,10 @@ pub(crate) async fn create_pull_secret(admin: &Client, namespace: &str) {
 }
 
 pub(crate) async fn infra_env_id(admin: &Client, namespace: &str, name: &str) -> InfraEnvId {
-    let infra_env = Api::<InfraEnv>::namespaced(admin.clone(), namespace).get(name).await.unwrap();
-    infra_env.metadata.annotations.unwrap()[RECORD_ID].parse().unwrap()
+    record_id(&Api::namespaced(admin.clone(), namespace).get(name).await.unwrap())
+}
+
+/// Returns the id of an InfraEnv's record.
+pub(crate) fn record_id(infra_env: &InfraEnv) -> InfraEnvId {
+    infra_env.metadata.annotations.as_ref().unwrap()[RECORD_ID].parse().unwrap()
 }

@@ -115,6 +115,13 @@ impl<'hub> Service<'hub> {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
+    /// Reads a resource of the REST API.
+    pub(crate) async fn get(&self, path: &str) {
+        let response = reqwest::get(format!("{}/api/assisted-install{path}", self.url)).await.unwrap();
+        assert!(response.status().is_success(), "{path}: {}", response.status());
+        response.bytes().await.unwrap();
+    }
+
     /// Returns `true` if this replica reconciles.
     pub(crate) async fn is_leader(&self) -> bool {
         let response = reqwest::get(format!("{}/health", self.url)).await.unwrap();
