@@ -17,7 +17,7 @@ use crate::observer::AgentObserver;
 use crate::requests::Requests;
 use crate::runner::{Runner, RunnerEnd};
 
-/// Why an agent ended without an error.
+/// The reason why an agent ended without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AgentEnd {

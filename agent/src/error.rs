@@ -3,7 +3,7 @@
 use assisted::HostId;
 use assisted::client::ClientError;
 
-/// Why an agent gave up. A restarted agent of the same host fails again until a user fixes the cause.
+/// The reason why an agent gave up. A restarted agent of the same host fails again until a user fixes the cause.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {

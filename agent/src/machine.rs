@@ -51,7 +51,7 @@ pub enum StepOutcome {
     Rebooting,
 }
 
-/// Why a step failed.
+/// The failure of a step: its exit code, an error text and optional output.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message} (exit code {exit_code})")]
 pub struct StepFailure {

@@ -1,4 +1,4 @@
-//! Polls for steps after a registration, and the pauses between polls.
+//! Polls for the steps of one registration, with pauses between polls.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(crate) enum RunnerEnd {
     Rebooting,
 }
 
-/// Polls for the steps of one registration and runs them.
+/// A runner that polls for the steps of one registration and starts them.
 pub(crate) struct Runner<M> {
     context: Arc<StepContext<M>>,
     running: RunningSteps,

@@ -106,7 +106,7 @@ impl RunningSteps {
             }
             StepType::UpgradeAgent => Some(upgrade_running(step)),
             StepType::LogsGather => Some(name_in_use(step, "logs-sender")),
-            // The service refuses an empty list of addresses.
+            // The service refuses an empty list of addresses, so the agent sends no reply.
             StepType::FreeNetworkAddresses => Some(BusyReply::Skip),
             _ => None,
         }
@@ -147,7 +147,7 @@ impl<M> StepContext<M> {
     async fn send(&self, step: &Step, reply: &StepReply) {
         let (step_type, exit_code) = (&step.step_type, reply.exit_code());
         self.observe(&AgentEvent::StepEnded { step_type, exit_code });
-        // A missing output and an empty output mean the same.
+        // A missing output has the same meaning as an empty one, so both have the same digest.
         let digest =
             exit_code.is_success().then(|| OutputDigest::new(reply.output.as_deref().unwrap_or_default()));
         if digest.is_some_and(|digest| self.sent().contains(step_type, digest)) {
@@ -177,7 +177,7 @@ impl<M> StepContext<M> {
     }
 
     pub(crate) fn sent(&self) -> std::sync::MutexGuard<'_, SentReplies> {
-        // No code panics while it holds the lock.
+        // No code panics while it holds the lock, so the lock is never poisoned.
         self.sent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -225,7 +225,7 @@ impl<M: Machine> StepContext<M> {
     }
 }
 
-/// After a successful upgrade, the agent must register again: the registration starts the new agent.
+/// Returns [`RunnerEnd::RegisterAgain`] after a successful upgrade, because the next registration starts the new agent.
 fn end_after(output: &ReplyPayload<'_>) -> Option<RunnerEnd> {
     match output {
         ReplyPayload::Upgrade(report) if report.result == "success" => Some(RunnerEnd::RegisterAgain),

@@ -1,6 +1,5 @@
-//! Replies of simulated machines: whether reports of different machines agree, which reports a fault changes, and
-//! whether the models of the upstream client accept them. `KINDLING_CLIENTS` is the folder that contains its Python
-//! code.
+//! Tests of simulated machines: reports of different machines agree, each fault changes the expected reports, and the
+//! models of the upstream client accept all reports. `KINDLING_CLIENTS` is the folder that contains its Python code.
 
 #![allow(
     clippy::unwrap_used,
@@ -453,7 +452,7 @@ fn image_downloads_take_time_by_size_and_rate() {
         assert!((200e6..600e6).contains(&image.size_bytes));
         assert!((image.size_bytes / 1e6 / image.time - 10.0).abs() < 1e-6);
     }
-    // An image takes at least 20 seconds.
+    // The download of an image takes at least 20 seconds, so it exceeds a timeout of 15 seconds.
     for (machine, timeout) in [(machine, 15), (faulty(Fault::NoImages), 960)] {
         let failure = run(&machine, images(timeout)).unwrap_err();
         assert_eq!(failure.exit_code(), ExitCode::IMAGE_UNAVAILABLE);

@@ -50,7 +50,7 @@ reported! {
         mtu_report: List<MtuReport<'a>>,
     }
 
-    /// Whether an address in the same network segment belongs to the checked host.
+    /// Result of a check whether an address in the same network segment belongs to the checked host.
     LinkReport<'a> {
         /// Interface that sent the packets.
         outgoing_nic: Text<'a>,
@@ -64,7 +64,7 @@ reported! {
         successful: bool,
     }
 
-    /// Whether an address replies to pings.
+    /// Result of pings to an address.
     PingReport<'a> {
         /// Interface that sent the packets. Agents leave it empty.
         outgoing_nic: Text<'a>,
@@ -78,7 +78,7 @@ reported! {
         packet_loss_percentage: f64,
     }
 
-    /// Whether packets as large as the MTU reach an address.
+    /// Result of a check whether packets as large as the MTU reach an address.
     MtuReport<'a> {
         /// Interface that sent the packets.
         outgoing_nic: Text<'a>,

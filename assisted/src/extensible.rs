@@ -87,7 +87,7 @@ impl<'de, T: for<'a> Deserialize<'a>> Deserialize<'de> for Extensible<T> {
     }
 }
 
-/// Parses a known value without allocating a string.
+/// A visitor that parses a known value without allocating a string.
 struct ExtensibleVisitor<T>(PhantomData<T>);
 
 impl<T: for<'a> Deserialize<'a>> Visitor<'_> for ExtensibleVisitor<T> {

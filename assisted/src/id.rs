@@ -1,4 +1,4 @@
-//! Ids of API resources.
+//! The ids of API resources, with a separate type for each kind of resource.
 
 use std::fmt;
 use std::str::FromStr;

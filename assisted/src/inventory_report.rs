@@ -49,11 +49,11 @@ reported! {
         system_vendor: Option<SystemVendor<'a>>,
         /// Version of the TPM: `none`, `1.2` or `2.0`.
         tpm_version: Text<'a>,
-        /// Which data the agent left out, if any.
+        /// Data that the agent left out, if any.
         truncation: Option<Truncation<'a>>,
     }
 
-    /// How a host booted.
+    /// Facts about a host's boot.
     Boot<'a> {
         /// Kernel command line.
         command_line: Text<'a>,
@@ -130,7 +130,7 @@ reported! {
         wwn: Text<'a>,
     }
 
-    /// Whether a system can be installed on a disk.
+    /// Eligibility of a disk for an installation, with the reasons against it.
     Eligibility<'a> {
         /// Whether a system can be installed on the disk.
         eligible: bool,

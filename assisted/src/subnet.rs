@@ -1,4 +1,4 @@
-//! IP networks in CIDR notation.
+//! The type of IP networks, which the API contains in CIDR notation.
 
 use std::fmt;
 

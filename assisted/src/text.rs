@@ -1,4 +1,4 @@
-//! Texts in reports.
+//! The text type of reports, which borrows from the JSON input.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -56,7 +56,8 @@ impl<T> Absent for Option<T> {
     }
 }
 
-/// Reads a struct from a JSON object, but not from an array. Matches keys case-insensitively, and skips unknown keys.
+/// A deserializer that reads a struct from a JSON object, but not from an array. It matches keys case-insensitively,
+/// and skips unknown keys.
 #[derive(Debug)]
 pub(crate) struct ObjectOnly<D>(pub(crate) D);
 
@@ -82,8 +83,9 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for ObjectOnly<D> {
     }
 }
 
-/// Passes keys to `inner` in the spelling of the struct's field, and skips unknown keys. It wraps first the visitor of
-/// a struct and then its access to the map. A report is thus read in one pass without copying its keys.
+/// An adapter that passes keys to `inner` in the spelling of the struct's fields, and skips unknown keys. The adapter
+/// wraps the visitor of a struct, and then the map access that the visitor receives. A report is thus read in one pass,
+/// without a copy of its keys.
 struct KnownKeys<T> {
     fields: &'static [&'static str],
     inner: T,
@@ -119,7 +121,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for KnownKeys<A> {
     }
 }
 
-/// Reads a key as the name of the matching field, or as `None`.
+/// A seed that reads a key as the name of the matching field, or as `None` if no field matches.
 struct FieldName(&'static [&'static str]);
 
 impl<'de> DeserializeSeed<'de> for FieldName {

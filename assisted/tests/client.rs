@@ -648,7 +648,7 @@ async fn unusable_response_is_an_error() {
 
 #[tokio::test]
 async fn missing_response_is_a_retryable_error() {
-    // Dropping the listener frees the port.
+    // Dropping the listener frees the port, so no process listens on it.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/?token=s3cret", listener.local_addr().unwrap());
     drop(listener);

@@ -132,7 +132,7 @@ async fn receive_form(headers: HeaderMap, request: Request) -> Response {
     }
 }
 
-/// A response body that fails after its first byte.
+/// Returns a response body that fails after its first byte.
 async fn breaking_response() -> axum::body::Body {
     axum::body::Body::from_stream(stream::iter([Ok("{"), Err(io::Error::other("disk failure"))]))
 }

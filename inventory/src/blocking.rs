@@ -30,7 +30,7 @@ where
     }
 }
 
-/// Cancels the work if its request is dropped.
+/// A guard that cancels the work if the request is dropped.
 struct Request(Cancel);
 
 impl Drop for Request {

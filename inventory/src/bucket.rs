@@ -20,7 +20,7 @@ pub(crate) use uploads::remove_incomplete_uploads;
 
 const ENDPOINT: &str = "S3_ENDPOINT_URL";
 
-/// Why the settings of a bucket are unusable. Values that may contain a credential are not shown.
+/// The reason why the settings of a bucket are unusable. Values that may contain a credential are not shown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BucketError {
@@ -74,7 +74,7 @@ pub fn s3_from_env(bucket: &str) -> Result<AmazonS3Builder, BucketError> {
         }
     }
     if let Some(endpoint) = std::env::var_os(ENDPOINT).and_then(|value| OsString::into_string(value).ok()) {
-        // An `AWS_*` variable for the same setting would take precedence.
+        // Set both keys of the endpoint, because an `AWS_*` variable for one of them would otherwise take precedence.
         builder = builder
             .with_allow_http(true)
             .with_config(AmazonS3ConfigKey::S3Endpoint, endpoint.clone())
@@ -113,7 +113,7 @@ fn check_settings(builder: &AmazonS3Builder) -> Result<(), BucketError> {
 /// Returns an error if an endpoint is not the URL of a server.
 fn check_endpoint(endpoint: &str, allows_http: bool) -> Result<(), &'static str> {
     let url = Url::parse(endpoint).map_err(|_| "not a valid URL")?;
-    // The parser of `Url` accepts and repairs values that the client's parser refuses.
+    // Parse the endpoint as `Uri` too, as the client of the object store does: `Url` repairs values that `Uri` refuses.
     let uri = endpoint.parse::<Uri>().map_err(|_| "not a valid URL")?;
     match url.scheme() {
         "https" => {}
@@ -150,7 +150,7 @@ fn check_credentials(builder: &AmazonS3Builder) -> Result<(), BucketError> {
     }
     for (name, value) in [(KEY_ID, key_id), (SECRET, secret), ("AWS_SESSION_TOKEN", token)] {
         let Some(value) = value else { continue };
-        // In the header of a request, a slash ends the id of the key.
+        // In the `Authorization` header, a slash ends the access key id, so the id must not contain one.
         let is_fit = |byte: u8| byte.is_ascii_graphic() && (name != KEY_ID || !b"/,".contains(&byte));
         let problem = match value.as_str() {
             "" => "empty; set it or remove the variable",

@@ -1,4 +1,4 @@
-//! Errors of operations.
+//! The error that an operation of the inventory returns: its kind, and the reason for the client.
 
 use std::fmt;
 

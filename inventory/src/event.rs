@@ -92,7 +92,7 @@ pub struct EventQuery {
     pub categories: Vec<Category>,
     /// Only events whose message contains this text, ignoring case.
     pub message: Option<String>,
-    /// Newest events first.
+    /// Whether the newest events are first.
     pub descending: bool,
     /// Maximum number of events. `None`: no limit.
     pub limit: Option<u64>,

@@ -126,7 +126,7 @@ impl FileStore {
     /// Returns an error if the directory cannot be created, read or locked.
     pub fn in_directory(directory: &Path) -> Result<Self, FileError> {
         let failed = |source| FileError::Directory { path: directory.to_owned(), source };
-        // Logs and manifests may contain secrets.
+        // Only the owner may access the directory, because logs and manifests may contain secrets.
         DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
         let in_use = parts::lock_directory(directory).map_err(failed)?;
         let place = || directory.display().to_string();
@@ -166,7 +166,7 @@ impl FileStore {
     /// Returns an error if the bucket does not respond, does not exist, or refuses the credentials.
     pub async fn check(&self) -> Result<(), FileError> {
         if self.bucket.is_some() {
-            // No file has this name.
+            // No file has this name: the request only shows whether the bucket responds.
             self.get(&FilePath::from_names(["kindling-check"])?).await?;
         }
         Ok(())
@@ -194,7 +194,7 @@ impl FileStore {
         now: DateTime<Utc>,
     ) -> Result<usize, FileError> {
         let Some(bucket) = &self.bucket else { return Ok(0) };
-        // Before the start of the calendar: no upload is that old.
+        // `None`: the time is before the start of the calendar, so no upload is old enough.
         let before = TimeDelta::from_std(age).ok().and_then(|age| now.checked_sub_signed(age));
         let Some(before) = before else { return Ok(0) };
         let removed = bucket.remove_incomplete_uploads(before).await;

@@ -1,4 +1,4 @@
-//! The ids of records.
+//! The ids of clusters, infra-envs and hosts, and the key that identifies a host.
 
 pub use assisted::{ClusterId, HostId, InfraEnvId};
 use utoipa::IntoParams;

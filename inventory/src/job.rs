@@ -76,7 +76,7 @@ impl JobWork {
     pub(crate) fn exclusive_key(&self) -> Option<ExclusiveKey> {
         match *self {
             Self::DeleteClusterFiles { cluster } => Some(ExclusiveKey::ClusterFiles(cluster)),
-            // Deleting one file twice does no harm.
+            // Deleting one file twice does no harm, so concurrent attempts are allowed.
             Self::DeleteHostLogs { .. } => None,
         }
     }

@@ -8,7 +8,8 @@ pub fn nearest_name<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) ->
     let distances = names
         .into_iter()
         .map(|candidate| (strsim::osa_distance(&name, &candidate.to_ascii_lowercase()), candidate));
-    // Any two short names differ by only a few edits.
+    // Any two short names differ by only a few edits, so the number of edits must also be less than the length of each
+    // name.
     let (edits, nearest) = distances.min()?;
     (edits <= MAX_EDITS && edits < nearest.len().min(name.len())).then_some(nearest)
 }

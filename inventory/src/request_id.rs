@@ -1,4 +1,4 @@
-//! The id of a request.
+//! The id of a request, which connects the request with the events that it causes.
 
 use uuid::Uuid;
 

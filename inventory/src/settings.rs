@@ -86,15 +86,15 @@ pub struct Settings {
     pub validations: ValidationSettings,
     /// Whether the service suggests a role for each host without a user's choice.
     pub auto_assign_roles: bool,
-    /// Limits for measured latency and packet loss, above which a measurement has consequences.
+    /// The limits that validations apply to measured latency and packet loss.
     pub measurement_limits: MeasurementLimits,
     /// Whether each cluster has the built-in operator `cvo` in addition to `console`.
     pub check_cluster_version: bool,
     /// Limits for the hosts of one infra-env.
     pub host_limits: HostLimits,
-    /// Called on a background thread after each request whose body took much memory. The function can return freed
-    /// memory to the system. Otherwise, an allocator may keep it, and the process exceeds the memory limit for
-    /// requests.
+    /// The function to call on a background thread after each request whose body took much memory. It can return freed
+    /// memory to the system. Otherwise, an allocator may keep the freed memory, and the process exceeds the memory
+    /// limit for requests.
     pub after_large_request: fn(),
     /// Rules for the URLs of base images that users add.
     pub added_image_rule: AddedImageRule,
@@ -153,7 +153,8 @@ impl HostLimits {
 }
 
 impl Default for HostLimits {
-    /// A real inventory report is about 50 KiB long. The total allows 64 KiB for each host.
+    /// Returns limits for 20,000 hosts. A real inventory report is about 50 KiB long, and the total allows 64 KiB for
+    /// each host.
     fn default() -> Self {
         Self { hosts: 20_000, bytes_per_report: 1 << 20, bytes: 20_000 * (64 << 10) }
     }

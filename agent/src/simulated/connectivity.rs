@@ -52,7 +52,7 @@ impl SimulatedMachine {
         }
     }
 
-    /// Parses an address and returns the reachable host that has it.
+    /// Parses `address`, and returns the reachable host with that address.
     fn reachable_host(&self, address: &str) -> Option<u32> {
         self.reachable_host_at(address.parse().ok()?)
     }
@@ -134,7 +134,7 @@ impl SimulatedMachine {
         ((ms * 500.0).floor() * 2.0 + parity) / 1000.0
     }
 
-    /// Sends packets of the interface's MTU. Returns `None` if that is the usual MTU.
+    /// Sends packets of the interface's MTU. Returns `None` if the interface has the usual MTU.
     fn large_packets(&self, address: &str, owner: u32) -> Option<MtuReport<'static>> {
         let own = self.connected_interface()?;
         if own.mtu == USUAL_MTU {

@@ -1,4 +1,4 @@
-//! Faults of simulated hosts.
+//! The faults that a simulated host can have, such as a slow disk or a clock that is behind.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,8 +9,8 @@ use super::step_fault::{StepFault, UnknownStepFault, list_of};
 
 macro_rules! faults {
     ($($(#[$doc:meta])* $name:ident = $string:literal,)+) => {
-        /// A fault of a simulated host. Profiles and options contain it as the text that `Display` writes: a name such
-        /// as `slow-disk`, or a step and its failure such as `step:ntp-synchronizer=exit-1`.
+        /// A fault of a simulated host. Profiles and options contain the fault as the text that `Display` writes: a
+        /// name such as `slow-disk`, or a step and its failure such as `step:ntp-synchronizer=exit-1`.
         ///
         /// # Examples
         ///
@@ -32,7 +32,7 @@ macro_rules! faults {
         }
 
         impl Fault {
-            /// All faults with a name. They exclude the faults of individual steps.
+            /// All faults with a fixed name, which excludes the faults of individual steps.
             pub const NAMED: &'static [Self] = &[$(Self::$name),+];
 
             fn parse_name(name: &str) -> Option<Self> {

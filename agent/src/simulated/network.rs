@@ -22,7 +22,7 @@ const API_OFFSET: u32 = 5;
 const INGRESS_OFFSET: u32 = 6;
 /// Offsets of the addresses that the site's DHCP server leases.
 const LEASED_OFFSETS: [u32; 2] = [7, 8];
-/// Address that all other names resolve to, from a range reserved for documentation.
+/// Address to which the site's DNS server resolves all other names, from a range reserved for documentation.
 const OTHER_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 10);
 
 fn invalid(message: String) -> StepFailure {
@@ -55,7 +55,8 @@ impl SimulatedMachine {
     }
 
     pub(super) fn verified_vips(&self, vips: &List<VipToVerify>) -> List<VerifiedVip<'static>> {
-        // The virtual addresses of the cluster may be outside the range that a segment reserves for them.
+        // The cluster's virtual addresses may be outside the range that `is_used` checks, so the fault marks all of
+        // them as used.
         let all_are_used = self.address().is_some() && self.has_fault(Fault::VipsInUse);
         let verified = vips.iter().map(|VipToVerify { vip, vip_type }| {
             let is_used = all_are_used || vip.parse().is_ok_and(|address| self.is_used(address));

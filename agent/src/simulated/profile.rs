@@ -77,7 +77,7 @@ impl NetworkLatency {
 
     fn check(self) -> Result<(), ProfileError> {
         let Self { base_ms, spread_ms } = self;
-        // Comparisons with NaN are false.
+        // Comparisons with NaN are false, so NaN is invalid.
         let is_valid = base_ms > 0.0 && base_ms <= Self::MAX_BASE_MS && (0.0..=base_ms).contains(&spread_ms);
         if is_valid { Ok(()) } else { Err(ProfileError::Latency { base_ms, spread_ms }) }
     }
@@ -268,7 +268,7 @@ impl HostGroup {
     }
 }
 
-/// Why a profile cannot be simulated.
+/// The reason why a profile cannot be simulated.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {

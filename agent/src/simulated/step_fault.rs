@@ -1,10 +1,10 @@
-//! Faults of individual steps.
+//! Faults that make individual steps of a simulated host fail.
 
 use std::fmt;
 
 use assisted::step::StepType;
 
-/// How a step with a fault fails.
+/// The way in which a step with a fault fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum StepFailureMode {

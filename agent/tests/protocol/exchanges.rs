@@ -382,7 +382,7 @@ async fn logs_are_reported_before_the_reply() {
     agent.abort();
 }
 
-/// The steps of a host at each poll, from its discovery to the preparation of an installation.
+/// Returns the steps of the first host at a poll, from the discovery of the host to the preparation of an installation.
 fn steps_of_poll(poll: usize, all: &[SimulatedMachine]) -> Answer {
     let id = all[0].id().to_string();
     let inventory = step("inventory", &[&id]);

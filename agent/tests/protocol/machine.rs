@@ -49,7 +49,7 @@ impl ScriptedMachine {
         *self.media_error.lock().unwrap() = Some("cannot access the media (ISO)".to_owned());
     }
 
-    /// Returns this machine with the boot media of another one.
+    /// Returns this machine with the boot media of `other`.
     pub(crate) fn with_media_of(self, other: &Self) -> Self {
         Self { media_error: Arc::clone(&other.media_error), ..self }
     }
@@ -81,7 +81,7 @@ impl Machine for ScriptedMachine {
     }
 }
 
-/// Output of a step without a report.
+/// Returns the result of a successful step whose output is plain text, not a report.
 pub(crate) fn text(output: &str) -> StepResult {
     Ok(StepOutcome::Output(ReplyPayload::Text(output.to_owned().into())))
 }

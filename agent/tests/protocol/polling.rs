@@ -16,7 +16,7 @@ async fn agent_polls_after_the_pause_of_the_service() {
     let script = |request: &Received| match (request.purpose, request.number) {
         (Purpose::Poll, 0) => Some(Answer::steps(60, "continue", Value::Null)),
         (Purpose::Poll, 1) => Some(Answer::steps(120, "continue", Value::Null)),
-        // An action of a newer service, and a service that requests no pause.
+        // Polls 2 and 3 return an action that only a newer service sends, and request no pause.
         (Purpose::Poll, 2 | 3) => Some(Answer::steps(0, "dance", Value::Null)),
         _ => None,
     };

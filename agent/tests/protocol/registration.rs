@@ -19,7 +19,7 @@ async fn registration_sends_the_host_and_the_version_of_the_agent() {
     assert_eq!(registration.version, AGENT_VERSION);
     let expected = json!({"host_id": service.host, "discovery_agent_version": AGENT_VERSION});
     assert_eq!(registration.body, expected);
-    // From then on, the agent reports the version that the service requests.
+    // After the registration, the agent reports the version that the service requests.
     assert_eq!(polls[0].version, SERVICE_VERSION);
     assert_eq!(polls[0].query, "timestamp=1700000000");
     agent.abort();
@@ -133,7 +133,7 @@ async fn polls_use_the_ids_of_the_registration() {
 async fn unreachable_service_is_retried_every_minute() {
     let service = ScriptedService::start(|_| None).await;
     let machine = ScriptedMachine::idle(&service);
-    // No process listens on this port.
+    // Dropping this listener frees the port, so no process listens on it.
     let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", free.local_addr().unwrap());
     drop(free);

@@ -128,7 +128,8 @@ async fn replies_are_sent_again_after_a_failed_poll_and_after_a_registration() {
     let service = ScriptedService::start(script).await;
     let agent = ScriptedMachine::new(&service, |_| text("done")).run(&service);
     service.wait_for(Purpose::Poll, 8).await;
-    // Poll 0, poll 2 (after the failed one), and poll 5 (after the second registration); not polls 3, 6 and 7.
+    // The agent replies to poll 0, to poll 2, which follows the failed poll, and to poll 5, which follows the second
+    // registration. At polls 3, 6 and 7, the service already has the same output.
     let polls = service.seconds(Purpose::Poll);
     assert_eq!(service.seconds(Purpose::Reply), [polls[0], polls[2], polls[5]]);
     agent.abort();

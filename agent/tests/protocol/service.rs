@@ -84,7 +84,7 @@ impl Answer {
     }
 }
 
-/// A step in the response to a poll.
+/// Returns a step in the JSON of a poll response.
 pub(crate) fn step(step_type: &str, args: &[&str]) -> Value {
     json!({"step_type": step_type, "step_id": format!("{step_type}-00000001"), "args": args})
 }

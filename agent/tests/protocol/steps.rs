@@ -134,7 +134,7 @@ async fn installer_is_started_once() {
     service.wait_for(Purpose::Poll, 4).await;
     assert_eq!(starts.load(Ordering::Relaxed), 1);
     let replies = bodies(&service);
-    // The first start replies between the replies of the second and the third one.
+    // The reply of the first start arrives between the refusals of the second and the third start.
     let codes: Vec<_> = replies.iter().map(|reply| reply.get("exit_code")).collect();
     assert_eq!(codes, [Some(&json!(125)), None, Some(&json!(125))]);
     assert_eq!(replies[0]["error"], r#"the container name "assisted-installer" is already in use"#);

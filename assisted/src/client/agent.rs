@@ -1,4 +1,4 @@
-//! Operations that agents and installers call.
+//! Client methods for the operations that agents and installers call.
 
 use super::{ApiClient, ClientError};
 use crate::host::{HostCreateParams, HostProgressParams, LogsProgressParams, LogsState, RegisteredHost};

@@ -1,4 +1,4 @@
-//! The URLs of requests.
+//! Builds the URL of a request from the URL of the service, the path segments and the query parameters.
 
 use http::Uri;
 use http::uri::{Authority, PathAndQuery, Scheme};
@@ -11,7 +11,6 @@ pub(super) const API_PATH: &str = "api/assisted-install/v2";
 
 /// Characters to percent-encode in a path segment: the path percent-encode set of the WHATWG URL standard, and `|`,
 /// `/`, `\` and `%`.
-/// `%`.
 const NOT_IN_SEGMENT: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -28,7 +27,7 @@ const NOT_IN_SEGMENT: &AsciiSet = &CONTROLS
     .add(b'\\')
     .add(b'%');
 
-/// URL of the API. For a service in this process it has no server, and the request URLs are paths.
+/// URL of the API. For a service in this process, the URL has no server, and request URLs are paths.
 #[derive(Clone, Debug)]
 pub(super) struct BaseUrl {
     server: Option<(Scheme, Authority)>,
@@ -65,7 +64,8 @@ impl BaseUrl {
         self.server.as_ref().map(|(_, authority)| authority.as_str())
     }
 
-    /// Returns the URL of the operation whose path, below the API path, has these segments. They are percent-encoded.
+    /// Returns the URL of the operation whose path, below the API path, has these segments. The segments are
+    /// percent-encoded.
     pub(super) fn join(&self, segments: &[&str]) -> Result<Uri, http::Error> {
         let mut path = self.path.clone();
         for segment in segments {

@@ -1,4 +1,4 @@
-//! The bodies of requests.
+//! Request bodies: bytes in memory, or a stream of bytes.
 
 use std::error::Error;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! One API request: how it is built and sent, and how its response is read.
+//! Builds and sends one API request, and reads its response.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -24,14 +24,14 @@ const MAX_ERROR: usize = 1 << 20;
 /// Maximum length of a plain-text reason, in characters. A proxy, for example, may respond with a long HTML page.
 const MAX_REASON: usize = 2048;
 
-/// A prepared request. It is sent when a response is requested.
+/// A prepared request. The methods that return its response send it.
 pub(super) struct Call<'a> {
     pub(super) transport: &'a dyn Transport,
     pub(super) max_response: usize,
     pub(super) operation: &'static str,
     /// The request, or the error in an argument of the operation.
     pub(super) request: Result<Request<Body>, ClientError>,
-    /// Holds the error if the data to upload cannot be read.
+    /// The slot for the error of the data to upload. `None` if the request uploads no file.
     pub(super) upload: Option<UploadFailure>,
 }
 

@@ -1,4 +1,4 @@
-//! Operations on clusters.
+//! Client methods for the operations on clusters.
 
 use uuid::Uuid;
 
@@ -9,7 +9,7 @@ use crate::cluster::{
 };
 use crate::id::ClusterId;
 
-/// Restricts a list of clusters.
+/// A filter for a list of clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterFilter {
     /// Whether each cluster in the list contains its hosts.
@@ -20,7 +20,7 @@ pub struct ClusterFilter {
     pub owner: Option<String>,
 }
 
-/// Whether a response contains the hosts of a cluster.
+/// The hosts in the response for a cluster: included or excluded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClusterHosts {
     /// The cluster contains its hosts.

@@ -1,4 +1,4 @@
-//! Errors of the client.
+//! The errors of the client, and their classification by kind.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Operations on events.
+//! Client methods that list and report events.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub enum EventOrder {
     Descending,
 }
 
-/// Restricts a list of events. `cluster_id` takes precedence over `host_ids`, and `host_ids` over `infra_env_id`.
+/// A filter for a list of events. `cluster_id` takes precedence over `host_ids`, and `host_ids` over `infra_env_id`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventFilter {
     /// Only events of this cluster.

@@ -1,4 +1,4 @@
-//! Operations on hosts for users.
+//! Client methods for the operations of users on hosts.
 
 use std::ops::ControlFlow;
 
@@ -11,7 +11,7 @@ use crate::host::{
 };
 use crate::id::{ClusterId, HostId, InfraEnvId};
 
-/// Restricts a list of a cluster's hosts.
+/// A filter for a list of a cluster's hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostFilter {
     /// Only hosts with this role.

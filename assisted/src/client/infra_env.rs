@@ -1,4 +1,4 @@
-//! Operations on infra-envs.
+//! Client methods for the operations on infra-envs.
 
 use std::ops::ControlFlow;
 

@@ -1,6 +1,6 @@
 //! A splitter that reads the items of a JSON list one at a time, so that a long list need not fit in memory.
 
-/// Splits a JSON list into items as its bytes arrive. Only the current item is in memory.
+/// A splitter of a JSON list into items as the bytes of the list arrive. Only the current item is in memory.
 ///
 /// The splitter finds only the boundaries between items. The caller parses and validates each item.
 #[derive(Debug, Default)]

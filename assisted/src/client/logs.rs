@@ -1,4 +1,4 @@
-//! Uploads of logs.
+//! Client methods that upload the logs of hosts and controllers.
 
 use super::body::Body;
 use super::call::Call;
@@ -20,7 +20,7 @@ impl LogsUpload {
         Self { file_name: file_name.into(), body: body.into(), length: None }
     }
 
-    /// Sets the length of a stream. Without a length, the request uses chunked transfer encoding.
+    /// Sets the length of a stream. Without a length, the request uses chunked transfer coding.
     #[must_use]
     pub fn with_length(self, bytes: u64) -> Self {
         Self { length: Some(bytes), ..self }

@@ -1,4 +1,4 @@
-//! How requests reach a service: as calls of a `tower` service, or over HTTP connections (`connection`).
+//! The transports of requests to a service: calls of a `tower` service, and HTTP connections (`connection`).
 
 use std::any::type_name;
 use std::error::Error;
@@ -23,7 +23,7 @@ pub(super) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 pub(super) type ResponseBody = UnsyncBoxBody<Bytes, TransportError>;
 
-/// Sends requests. Implementations do not follow redirects and do not retry.
+/// A transport of requests to a service. Implementations do not follow redirects and do not retry.
 pub(super) trait Transport: fmt::Debug + Send + Sync {
     /// Sends a request, and returns the response when its headers have arrived.
     fn send(

@@ -1,4 +1,4 @@
-//! Operations on versions and base images.
+//! Client methods for the operations on versions and base images.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::version::{
     ComponentVersions, ListedOsImage, OpenshiftVersion, OsImageParams, SupportedArchitectures,
 };
 
-/// Restricts a list of OpenShift versions.
+/// A filter for a list of OpenShift versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VersionFilter {
     /// Only versions that contain this text, such as `4.18`.

@@ -67,8 +67,8 @@ impl WatchOptions {
     }
 
     /// Sets the maximum pause before a retry after a temporary error. The first pause is as long as the interval, but
-    /// at least 1 second. Each further error doubles it. If the service requests a longer pause with `Retry-After`, the
-    /// client uses that. Default: 1 minute.
+    /// at least 1 second. Each further error doubles the pause. If the service requests a longer pause with
+    /// `Retry-After`, the client uses the longer pause. Default: 1 minute.
     pub fn max_backoff(self, max_backoff: Duration) -> Self {
         Self { max_backoff, ..self }
     }

@@ -107,7 +107,7 @@ impl UnparsedBody {
         memory.reserve(&room, &body).await?;
         in_background(move |_| {
             let parsed = read(body, unknown);
-            // Parsing continues even if the client disconnects.
+            // The closure owns the reserved memory, because parsing continues even if the client disconnects.
             drop(memory);
             parsed
         })

@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorKind};
 pub(super) const SMALL: usize = 64 << 10;
 /// Maximum number of reserved bytes of all requests. The first `SMALL` bytes of each body do not count.
 const ROOM: usize = 256 << 20;
-/// The limit is at most the available memory divided by this number.
+/// Divisor for the available memory. The limit is at most the quotient.
 const PART: u64 = 8;
 /// Number of bytes reserved in one step.
 pub(super) const PIECE: usize = 64 << 10;

@@ -49,7 +49,7 @@ pub(crate) fn comma_separated(
 pub(crate) async fn json_list<T: Serialize + Send + 'static>(
     items: impl Stream<Item = Result<T, Error>> + Send + 'static,
 ) -> Result<Response, ApiError> {
-    // The items of a list are about equally long.
+    // The items of a list are about equally long, so the length of one item is the capacity for the next item.
     let mut capacity = 0;
     let items = items.enumerate().map(move |(index, item)| {
         let mut text = Vec::with_capacity(capacity);

@@ -18,7 +18,7 @@ use crate::api::auth::{GuardedRouter, Operation, Operations, RouteAccess};
 use crate::{Inventory, Settings};
 
 /// Maximum length of a request body, in bytes, except for uploads of logs. The static network config of thousands of
-/// hosts fits.
+/// hosts is shorter.
 const MAX_BODY: usize = 32 << 20;
 
 #[derive(OpenApi)]

@@ -18,14 +18,14 @@ pub struct Schemas {
     patterns: BTreeMap<String, Result<Regex, regex::Error>>,
 }
 
-/// How to treat keys that the schema does not define.
+/// The treatment of keys that the schema does not define.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnknownKeys {
     Refuse,
     Drop,
 }
 
-/// Why a body does not match its schema.
+/// The reason why a body does not match its schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SchemaFault {
     /// The structure is wrong: an unknown key, or a value of another type.
@@ -68,7 +68,7 @@ impl Schemas {
 
     fn resolve<'a>(&'a self, schema: &'a RefOr<Schema>) -> Result<&'a Schema, SchemaFault> {
         let mut schema = schema;
-        // References form only short chains. A cycle would be a bug of the service.
+        // References form only short chains. A longer chain is a cycle, which would be a bug of the service.
         for _ in 0..8 {
             schema = match schema {
                 RefOr::T(schema) => return Ok(schema),

@@ -20,7 +20,7 @@ use crate::error::Error;
 
 /// Number of bytes for the work on all large bodies. The body with the highest cost needs all of them.
 const ROOM: usize = 512 << 20;
-/// The limit is at most the available memory divided by this number.
+/// Divisor for the available memory. The limit is at most the quotient.
 const PART: u64 = 2;
 /// Maximum time that a body waits for other bodies.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -42,8 +42,8 @@ pub(crate) struct WorkRoom(Arc<Room>);
 struct Room {
     bytes: usize,
     pieces: Arc<Semaphore>,
-    /// Taken by each large body. Only one large body waits for memory at a time, so that smaller bodies do not wait for
-    /// all of them.
+    /// A permit that each large body takes. Only one large body waits for memory at a time, so that smaller bodies do
+    /// not wait for all large bodies.
     turn: Arc<Semaphore>,
     /// Whether allocations may fail.
     is_scarce: bool,
@@ -56,7 +56,7 @@ struct Room {
 struct WorkPermit {
     pieces: Option<OwnedSemaphorePermit>,
     turn: Option<OwnedSemaphorePermit>,
-    /// Called before the memory is released, if the body took much memory.
+    /// The function to call before the memory is released, if the body took much memory.
     after: Option<fn()>,
 }
 

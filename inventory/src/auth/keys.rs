@@ -21,10 +21,10 @@ use crate::Secret;
 const MAX_TEXT: usize = 64 << 10;
 /// PEM labels of a private key: SEC 1 and PKCS #8.
 const PRIVATE_LABELS: [&str; 2] = ["EC PRIVATE KEY", "PRIVATE KEY"];
-/// PEM labels of a public key. Both stand for the same content. The Assisted Installer writes the first label.
+/// PEM labels of a public key. Both labels stand for the same content. The Assisted Installer writes the first label.
 const PUBLIC_LABELS: [&str; 2] = ["EC PUBLIC KEY", "PUBLIC KEY"];
 
-/// Why a key is unusable. The error texts do not contain the key.
+/// The reason why a key is unusable. The error texts do not contain the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {

@@ -21,7 +21,7 @@ use crate::store::{Key, Kind, Records};
 /// Maximum number of cached verified tokens. A large site has one token per host.
 const MAX_SEEN: NonZero<usize> = NonZero::new(8192).unwrap();
 
-/// Checks tokens with one key pair. Clones share the key pair and the cache.
+/// A policy that checks tokens with one key pair. Clones share the key pair and the cache.
 #[derive(Clone)]
 pub struct LocalPolicy(Arc<LocalPolicyParts>);
 

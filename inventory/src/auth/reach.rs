@@ -149,7 +149,7 @@ impl Named {
 
 /// Returns `true` if the cluster exists, and the infra-env or one of its hosts belongs to it.
 async fn is_in_cluster(records: &Records, infra_env: InfraEnvId, cluster: ClusterId) -> Result<bool, Error> {
-    // An infra-env keeps the id of its cluster after the cluster is deleted.
+    // An infra-env keeps the id of its cluster after the cluster is deleted, so check that the cluster exists.
     let key = Key { kind: Kind::Cluster, parent: None, id: cluster.0 };
     if !records.store().exists(key).await.map_err(|error| unavailable(&error))? {
         return Ok(false);

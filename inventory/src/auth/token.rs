@@ -70,7 +70,7 @@ impl Verified {
     }
 }
 
-/// Why a token is invalid. Clients receive these texts, so the texts contain no part of the token.
+/// The reason why a token is invalid. Clients receive these texts, so the texts contain no part of the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum TokenError {
     #[error("the token is not a valid ES256 JWT")]

@@ -69,7 +69,7 @@ pub(super) async fn attempt_job(inventory: Inventory, id: Uuid) -> JobOutcome {
     })
 }
 
-/// Returns all readable jobs. A damaged job must not block the others.
+/// Returns all readable jobs. Skips damaged jobs, so that they do not block the other jobs.
 pub(super) async fn read_jobs(inventory: &Inventory) -> Result<Vec<JobRecord>, Error> {
     let mut jobs = Vec::new();
     let mut stored = inventory.records().stream::<JobRecord>(Filter::all(Kind::Job));
@@ -187,7 +187,7 @@ impl Attempt {
     }
 }
 
-/// Plans the start of an attempt. Returns the changed record and the end of its time limit.
+/// Plans the start of an attempt. Returns the changed record and the end of the attempt's time limit.
 async fn plan_beginning(
     inventory: &Inventory,
     reads: ReadSet,
@@ -239,7 +239,7 @@ async fn read_rivals(
     Ok(rivals)
 }
 
-/// Writes the progress of an attempt to the job's record.
+/// A writer of an attempt's progress to the record of the job.
 #[derive(Debug)]
 struct JobProgress {
     inventory: Inventory,

@@ -53,7 +53,7 @@ pub(super) struct TakenKeys {
 
 impl DirtyKeys {
     fn marks(&self) -> MutexGuard<'_, Marks> {
-        // If a panic interrupts a change, a key stays marked.
+        // A panic during a change can only leave a key marked, so the marks of a poisoned lock are usable.
         self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -23,7 +23,7 @@ const DRAIN_TIME: Duration = Duration::from_secs(5);
 /// Maximum interval. A longer interval would exceed the range of the clock.
 const MAX_INTERVAL: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Runs tasks until the process ends.
+/// The driver, which runs tasks until the process ends.
 pub(super) struct Driver {
     tasks: Vec<Arc<DrivenTask>>,
     leader: Arc<Leader>,

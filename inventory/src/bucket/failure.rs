@@ -28,7 +28,7 @@ impl ServiceError {
     }
 }
 
-/// Why a request to an object store failed.
+/// The reason why a request to an object store failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BucketFailure {
     /// The store could not be reached, or did not respond in time.
@@ -110,7 +110,7 @@ impl From<&ServiceError> for BucketFailure {
 }
 
 impl From<&HttpError> for BucketFailure {
-    /// The causes of these errors come from this process and contain no URL.
+    /// Includes the innermost cause in the failure: it comes from this process and contains no URL.
     fn from(error: &HttpError) -> Self {
         match error.kind() {
             HttpErrorKind::Decode | HttpErrorKind::Unknown => Self::Invalid,

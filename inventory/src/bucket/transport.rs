@@ -36,7 +36,7 @@ pub struct BucketTransport {
     stall: Duration,
 }
 
-/// No bytes were sent or received for this time.
+/// The error of a transfer in which no bytes were sent or received for this time.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("no progress for {stall:?}")]
 struct StallError {
@@ -71,7 +71,7 @@ impl BucketTransport {
         let progress = Progress::default();
         *request.body_mut() = Some(match body.as_bytes() {
             Some(bytes) => bytes.clone().into(),
-            // The client of the object store has already set the length.
+            // The client of the object store has already set the `Content-Length` header.
             None => Body::wrap_stream(in_steps(body, progress.clone())),
         });
         let result = progress.watch(self.client.execute(request), self.stall).await;
@@ -95,7 +95,7 @@ impl HttpService for BucketTransport {
             return Ok(HttpResponse::from_parts(parts, body));
         }
         let error = ServiceError { status, code: error_code(body, self.stall).await };
-        // The client of the object store handles these statuses itself.
+        // The client of the object store handles these statuses itself, so they are returned as responses.
         let is_known = matches!(status, StatusCode::NOT_FOUND | StatusCode::PRECONDITION_FAILED);
         if is_known && !error.is_missing_bucket() {
             parts.headers.remove(axum::http::header::CONTENT_LENGTH);

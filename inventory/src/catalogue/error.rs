@@ -1,4 +1,4 @@
-//! Errors of the catalogue.
+//! The errors of the catalogue: invalid lists, and versions without a matching image or release.
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ impl fmt::Display for CatalogueList {
     }
 }
 
-/// Why a list is refused, or why no image or release matches.
+/// The reason why a list is refused, or why no image or release matches.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CatalogueError {

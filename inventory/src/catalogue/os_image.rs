@@ -168,7 +168,7 @@ impl Catalogue {
         version: Option<&str>,
         architecture: CpuArchitecture,
     ) -> Result<&OsImage, CatalogueError> {
-        // Disconnected ISOs have separate base images.
+        // Skip the separate base images of disconnected ISOs.
         let of_machine = |image: &&OsImage| {
             image.cpu_architecture == architecture && image.image_type != ImageType::Disconnected
         };

@@ -83,7 +83,8 @@ pub(super) fn read_release(element: &CatalogueElement<'_>) -> Result<ReleaseImag
     let version_of = |key: &'static str| {
         let text = element.text(key)?;
         let wrong = || element.error(key, format_args!("is {text:?}, which is not a valid version"));
-        // The suffix `-multi` is ignored in the order of versions. The text without it must also be a version.
+        // Releases are ordered by their version without the suffix `-multi`, so the rest of the text must be a valid
+        // version.
         Version::parse(without_multi(text)).map(|version| (text, version)).ok_or_else(wrong)
     };
     let ((openshift_version, _), (version, parsed_version)) =

@@ -1,4 +1,4 @@
-//! Errors of the file storage.
+//! The errors of the file storage, and their classification as an outage or a full disk.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
@@ -11,7 +11,7 @@ use crate::tar::LongName;
 /// The underlying error of a file error.
 pub type Cause = Box<dyn Error + Send + Sync>;
 
-/// Why a file operation failed.
+/// The reason why a file operation failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Maximum length of a file name. All file systems support it.
+/// Maximum length of a file name. All file systems support this length.
 const MAX_NAME: usize = 200;
 /// Maximum length of a path. The rest of an S3 key's maximum length is left for the prefix.
 const MAX_PATH: usize = 800;

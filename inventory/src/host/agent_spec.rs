@@ -24,7 +24,7 @@ use crate::json::to_json_text;
 /// removes the choice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostSpec {
-    /// The resource that requests the choices. From then on, API clients cannot change the choices that it decides.
+    /// The resource that requests the choices. API clients can no longer change the choices that this resource owns.
     pub owner: Option<ResourceOwner>,
     /// Whether an administrator has approved the host.
     pub approved: bool,
@@ -49,7 +49,7 @@ pub struct HostSpec {
 }
 
 impl HostSpec {
-    /// Returns the resource and the choices that it decides.
+    /// Returns the resource and the choices that it owns.
     fn host_owner(&self) -> Option<HostOwner> {
         let choices = [
             (OptionalChoice::Hostname, self.hostname.is_some()),

@@ -1,4 +1,5 @@
-//! Limits on the hosts of an infra-env and on their reports. Any client with the infra-env's token can create both.
+//! Limits on the hosts of an infra-env and on their reports. Any client with the infra-env's token can register hosts
+//! and send reports.
 
 use super::record::HostRecord;
 use crate::HostLimits;
@@ -85,7 +86,7 @@ mod tests {
         host.choices = Choices {
             installation_disk: Some(InstallationDisk { id: text(64), path: text(128) }),
             disks_to_be_formatted: vec![text(256), text(512)],
-            // Chosen by a user, not reported.
+            // Chosen by a user, not reported, so it does not count.
             hostname: text(1024),
             ..Choices::default()
         };

@@ -9,7 +9,7 @@ use crate::Settings;
 /// Returns `true` if the host has checked in recently enough to be connected.
 pub(crate) fn is_connected(host: &HostRecord, settings: &Settings, now: DateTime<Utc>) -> bool {
     let Some(last) = host.checked_in_at.0 else { return false };
-    // Check-ins are stored with millisecond precision.
+    // Compare milliseconds, because check-ins are stored with millisecond precision.
     let silence = now.timestamp_millis().saturating_sub(last.timestamp_millis());
     u128::try_from(silence).map_or(true, |silence| silence <= settings.max_silence.as_millis())
 }
@@ -27,7 +27,7 @@ pub(crate) fn is_silent(host: &HostRecord) -> bool {
     host.findings.silent.unwrap_or_else(|| {
         let is_disconnected =
             matches!(host.status(), HostStatus::Disconnected | HostStatus::DisconnectedUnbound);
-        // A host that lost its boot media has the same status.
+        // A host that lost its boot media has the same status, but is not silent.
         is_disconnected && has_media(host)
     })
 }

@@ -115,7 +115,8 @@ impl HostDraft {
         };
         let edited = edit(summary);
         if self.has_newer_summary {
-            // A newer release wrote the summary. After its removal, that release computes it again from the reports.
+            // A newer release wrote the stored summary. Remove it, so that the newer release computes the summary again
+            // from the reports.
             self.record.findings.reports.remove(ReportKind::Summary.as_str());
         } else {
             let text = summary

@@ -1,4 +1,4 @@
-//! Events of hosts, and the limits on repeated events.
+//! Adds events about hosts, and limits repeated events.
 
 use rules::host::state::Transition;
 use rules::host::status::severity;

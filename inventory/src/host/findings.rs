@@ -22,8 +22,8 @@ pub struct HostFindings {
     /// sends no time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_skew: Option<i64>,
-    /// Whether the agent has not checked in for too long. `None`: an earlier release wrote the host, and the status of
-    /// the host decides.
+    /// Whether the agent has not checked in for too long. `None`: an earlier release wrote the host, so the status of
+    /// the host shows whether its agent is silent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub silent: Option<bool>,
     /// Whether the host can read its boot media, if its agent has reported it.
@@ -70,7 +70,7 @@ impl ReportSummary {
     }
 }
 
-/// Why the last report of a step was refused.
+/// The reason why the last report of a step was refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RefusedReport {

@@ -1,4 +1,4 @@
-//! Choices of a host that a resource outside this service decides.
+//! The choices for a host that a resource outside this service owns. Clients of the API cannot change these choices.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,14 @@ use crate::error::Error;
 use crate::id::HostId;
 use crate::infra_env::ResourceOwner;
 
-/// The resource that decides choices of a host. It always decides the installer arguments, the Ignition override, the
-/// Ignition endpoint and the labels of the node; an absent value removes them.
+/// The resource that owns choices for a host. The resource always owns the installer arguments, the Ignition override,
+/// the Ignition endpoint and the labels of the node: if the resource has no value for one of these choices, the value
+/// of the host is removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostOwner {
     /// The resource, which conflict errors name.
     pub resource: ResourceOwner,
-    /// The choices that the resource decides only if it has a value for them.
+    /// The choices that the resource owns in addition, because it has values for them.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub optional: BTreeSet<OptionalChoice>,
 }
@@ -36,7 +37,7 @@ pub enum OptionalChoice {
 }
 
 impl HostOwner {
-    /// Returns an error if an update changes a choice that the resource decides.
+    /// Returns an error if an update changes a choice that the resource owns.
     ///
     /// # Errors
     ///
@@ -65,7 +66,7 @@ impl HostOwner {
         }
     }
 
-    /// Returns the conflict for a change of a field that the resource decides.
+    /// Returns the conflict for a change to a field that the resource owns.
     pub(crate) fn refusal(&self, host: HostId, field: &str) -> Error {
         let resource = &self.resource;
         Error::conflict(format!(

@@ -82,7 +82,7 @@ pub struct Choices {
     /// operator need no approval.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub approved: bool,
-    /// The resource that decides choices. `None`: API clients decide all of them.
+    /// The resource that owns choices for the host. `None`: API clients can change all choices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<HostOwner>,
     /// Host name. Empty: the name in the inventory report.

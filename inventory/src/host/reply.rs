@@ -85,7 +85,7 @@ impl<'a> StepOutput<'a> {
         }
     }
 
-    /// Returns the result of a measurement. The output of a failed step may not be a report.
+    /// Returns the result of a measurement. A failed step is ignored if its output is not a report.
     fn measurement_result(exit_code: ExitCode, report: Result<Self, Error>) -> Result<Self, Error> {
         match report {
             Err(error) if !exit_code.is_success() => {
@@ -362,7 +362,7 @@ fn set_media_disconnected(host: &mut HostRecord, journal: &mut Journal) {
     if host.findings.media == Some(MediaStatus::Disconnected) {
         return;
     }
-    // After this change, the status does not show whether the host is silent.
+    // Record whether the host is silent, because the status does not show this after the change.
     host.findings.silent = Some(is_silent(host));
     host.findings.media = Some(MediaStatus::Disconnected);
     journal.add_event(host, "host_media_disconnected", Severity::Error, MEDIA_DISCONNECTED.to_owned());

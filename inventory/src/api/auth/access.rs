@@ -141,7 +141,7 @@ impl<S: Clone + Send + Sync + 'static> GuardedRouter<S> {
                 let message = format!("method {method} is not allowed, but [{allowed}] are");
                 ([(header::ALLOW, allowed)], ApiError::infra_error(StatusCode::METHOD_NOT_ALLOWED, message))
             };
-            // With `any`, axum does not add `Allow` itself. Otherwise, it would also add `Allow` to refusals by layers.
+            // `any` prevents axum from adding its own `Allow`, which axum would also add to refusals by layers.
             self.router = self.router.route(&path, any(refuse));
         }
         self

@@ -105,7 +105,7 @@ impl<A> Caller<A, NamedInBody> {
     pub async fn require(&self, inventory: &Inventory, resources: &Named) -> Result<(), Error> {
         let records = inventory.records();
         let is_within = resources.is_within(self.kind, self.scope, records).await?;
-        // For ids in the path, the operation itself looks up the host. It does not check ids in the body.
+        // Hosts in the body must be checked here, because the operation itself looks up only a host in the path.
         if is_within && (self.scope == Scope::Everything || resources.has_its_hosts(records).await?) {
             return Ok(());
         }

@@ -189,7 +189,7 @@ fn unsigned(header: &Value, claims: &Value) -> String {
     format!("{}.{}", BASE64.encode(header.to_string()), BASE64.encode(claims.to_string()))
 }
 
-/// Invalid tokens: a description, the token, and the expected error text.
+/// Returns invalid tokens, each with a description and the expected error text.
 fn invalid_tokens(site: &Site) -> Vec<(&'static str, String, &'static str)> {
     const UNREADABLE: &str = "the token is not a valid ES256 JWT";
     const FOREIGN: &str = "the token is not signed with the key of this service";

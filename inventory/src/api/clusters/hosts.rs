@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::id::ClusterId;
 use crate::service::hosts::counts::{DeletedHosts, HostCounts};
 
-/// How a cluster in the API represents its hosts.
+/// The representation of hosts in the response for a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShownHosts {
     /// With derived fields.
@@ -36,7 +36,7 @@ pub(super) struct Hosts {
     pub(super) counts: HostCounts,
 }
 
-/// Collects the number and the networks of a cluster's hosts.
+/// A collector of the number and the networks of a cluster's hosts.
 #[derive(Debug, Default)]
 pub(super) struct HostSummary {
     counts: HostCounts,

@@ -47,8 +47,8 @@ impl Write for TextParts<'_> {
     }
 }
 
-/// Writes compact JSON. The second part of the text starts after the opening bracket of the list. Only a list of the
-/// outermost object counts.
+/// A formatter that writes compact JSON, and finds the list in the outermost object. The second part of the text starts
+/// after the opening bracket of the list.
 struct ListFinder<'a> {
     key: &'a str,
     /// Number of objects that enclose the current value.

@@ -102,7 +102,7 @@ async fn get_next_steps(
     query: Query,
     State(inventory): State<Inventory>,
 ) -> Result<Reply<Steps>, ApiError> {
-    // An agent that cannot read its clock sends 0.
+    // An agent that cannot read its clock sends 0, which is not a time.
     let clock = query.number("timestamp")?.filter(|clock| *clock != 0);
     let poll = Poll { key, request: Some(call.request), clock, agent_version: call.agent_version };
     Ok(Reply(StatusCode::OK, inventory.check_in(&poll).await?))

@@ -1,4 +1,4 @@
-//! Request bodies for hosts.
+//! The types of request bodies for hosts, with their names in error messages.
 
 use assisted::host::{
     BindHostParams, HostCreateParams, HostIgnitionParams, HostProgressParams, HostUpdateParams,

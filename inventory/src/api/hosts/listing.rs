@@ -38,7 +38,7 @@ async fn list_hosts(
     State(inventory): State<Inventory>,
 ) -> Result<Response, ApiError> {
     let range = query.list_range()?;
-    // The Assisted Installer always includes the reports.
+    // The reports are included by default, because the Assisted Installer always includes them.
     let is_included = |name: &str| query.text(name).is_none_or(Query::is_yes);
     let reports = reports_in_host_list(is_included("with-inventory"), is_included("with-connectivity"));
     let hosts = inventory.hosts_with_reports(HostQuery { range, ..HostQuery::of_infra_env(id) }, reports);

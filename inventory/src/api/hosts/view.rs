@@ -16,7 +16,7 @@ use crate::service::hosts::list::{HostQuery, HostStream, SHOWN_REPORTS};
 use crate::store::{ReportKind, Reports};
 use crate::{Inventory, Settings};
 
-/// Whether a response also contains values derived from stored ones.
+/// The level of detail of a host in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostDetail {
     /// Stored values, the reported host name if no user has set one, and the stages of the installation.

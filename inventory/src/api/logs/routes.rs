@@ -16,7 +16,7 @@ use crate::request_id::RequestId;
 use crate::service::logs::MAX_LOGS;
 
 pub(crate) fn routes() -> Vec<Operation> {
-    // If the limit exceeds the address space, no body can be that long.
+    // A limit above the address space is replaced by `usize::MAX`, because no body can be longer.
     let form = usize::try_from(MAX_LOGS).unwrap_or(usize::MAX).saturating_add(MAX_FORM);
     vec![
         operation!(upload_logs).with_body_limit(form),

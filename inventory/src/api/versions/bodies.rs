@@ -1,4 +1,4 @@
-//! Request bodies for base images.
+//! The type of request bodies for base images, with its name in error messages.
 
 use assisted::version::OsImageParams;
 

@@ -81,7 +81,7 @@ impl Task for AssessClusters {
     fn keys_to_mark(&self, change: &RecordChange) -> Vec<Key> {
         match change.key.kind {
             Kind::Cluster => vec![change.key],
-            // The host may have left its last known cluster.
+            // The host may have left its last known cluster, so mark that cluster too.
             Kind::Host => {
                 let cluster = self.inventory.cluster_views().known_cluster(&change.key).map(key_of);
                 std::iter::once(change.key).chain(cluster).collect()
@@ -94,7 +94,7 @@ impl Task for AssessClusters {
     async fn run(&self, run: &TaskRun) -> Result<Option<Duration>, Error> {
         self.assess_marked(run).await?;
         let has_more = run.is_full && self.assess_stale(run).await?;
-        // The next run is a full run again.
+        // If clusters remain, the next run starts immediately and is a full run again.
         Ok(has_more.then_some(Duration::ZERO))
     }
 }
@@ -143,7 +143,7 @@ impl AssessClusters {
             if !run.may_continue().await? {
                 return Ok(false);
             }
-            // The view may lack a change whose notification was lost.
+            // The view may lack a change whose notification was lost, so the assessment must read the cluster again.
             self.inventory.cluster_views().discard(ClusterId(cluster));
             self.assess(run, ClusterId(cluster)).await;
             stuck.insert(cluster);
