@@ -31,7 +31,7 @@ pub trait Machine: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns an error if the step failed. The agent reports it to the service.
+    /// Returns an error if the step failed. The agent reports the failure to the service.
     fn run_step(
         &self,
         request: StepRequest,
@@ -76,7 +76,7 @@ impl StepFailure {
         Self { exit_code, message: message.into(), payload: None }
     }
 
-    /// Adds output to the failure. The service reads it for failed checks of disks and container images.
+    /// Adds output to the failure. The service reads the output of failed checks of disks and container images.
     #[must_use]
     pub fn with_output(self, payload: ReplyPayload<'static>) -> Self {
         Self { payload: Some(Box::new(payload)), ..self }

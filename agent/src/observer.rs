@@ -1,4 +1,4 @@
-//! Events of an agent, for counters and logs.
+//! The events that an agent reports to an observer, for counters and logs.
 
 use std::time::Duration;
 

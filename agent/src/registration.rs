@@ -17,8 +17,8 @@ use crate::session::HostSession;
 const RETRY_PAUSE: Duration = Duration::from_secs(60);
 /// Pause after a response without a valid agent command, unless the response contains another pause.
 const UNUSABLE_PAUSE: Duration = Duration::from_secs(3600);
-/// Minimum time between two registrations. It prevents a flood of requests if the service always asks the agent to
-/// exit.
+/// Minimum time between two registrations. The minimum prevents a flood of requests if the service always asks the
+/// agent to exit.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
 impl<M: Machine> Agent<M> {

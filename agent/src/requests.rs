@@ -13,12 +13,12 @@ use crate::observer::{AgentEvent, AgentObserver, RequestKind};
 
 /// Maximum number of retries of a request.
 const RETRIES: u32 = 3;
-/// Maximum pause before the first retry. It doubles with each retry, up to `LONGEST_PAUSE`.
+/// Maximum pause before the first retry. The maximum doubles with each retry, up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// The future of a response. It is boxed because it is large, and an agent spends most of its time waiting for the next
-/// poll.
+/// The future of a response. The future is boxed because it is large, and an agent spends most of its time waiting for
+/// the next poll.
 pub(crate) type Response<'a, T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send + 'a>>;
 
 /// Sender of all requests of an agent.

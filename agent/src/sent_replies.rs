@@ -1,4 +1,4 @@
-//! Outputs that the service already has. The agent does not send them again.
+//! Records the step outputs that the service already has, so that the agent does not send them again.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

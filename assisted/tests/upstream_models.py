@@ -11,7 +11,7 @@ import types
 from assisted_service_client import ApiClient
 from dateutil import parser
 
-# Keys that a model does not have, by model; the type of OsImage has only the value of disconnected ISOs.
+# Keys to ignore, by model: the model lacks the key, or its enum lacks values, as for the type of OsImage.
 LEFT_OUT = {"OsImage": {"type", "configured"}, "Error": {"findings"}}
 
 

@@ -76,15 +76,15 @@ impl Event {
 /// A filter for events, with their order and page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventQuery {
-    /// Only events of this cluster.
+    /// Only events about this cluster.
     pub cluster: Option<ClusterId>,
-    /// Only events of this infra-env.
+    /// Only events about this infra-env.
     pub infra_env: Option<InfraEnvId>,
-    /// Only events of these hosts. Empty: events of any host.
+    /// Only events about these hosts. Empty: events about any host.
     pub hosts: Vec<HostId>,
-    /// Only events of hosts that exist and are not deleted.
+    /// Whether to include only events about hosts that exist and are not deleted.
     pub live_hosts: bool,
-    /// With `hosts`: also events that concern no host. Without `hosts`: only events that concern no host.
+    /// Whether to include events that are not about a host. Without `hosts`, only these events are included.
     pub cluster_level: bool,
     /// Only these severities. Empty: all.
     pub severities: Vec<Severity>,

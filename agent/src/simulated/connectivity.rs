@@ -150,7 +150,7 @@ impl SimulatedMachine {
     }
 }
 
-/// Wraps `items` in a list that is null if it is empty, as the upstream agent writes it.
+/// Wraps `items` in a list. An empty list becomes null, as in the reports of the upstream agent.
 fn some_items<T>(items: Vec<T>) -> List<T> {
     List((!items.is_empty()).then_some(items))
 }

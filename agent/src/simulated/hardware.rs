@@ -16,7 +16,7 @@ const TOO_MANY_BYTES: usize = (1 << 20) + (1 << 16);
 const AF_INET: i64 = 2;
 
 impl SimulatedMachine {
-    /// Returns the complete inventory report. The host's faults change it.
+    /// Returns the complete inventory report, with the effects of the host's faults.
     #[must_use]
     pub fn inventory_report(&self) -> InventoryReport<'static> {
         let group = &self.slot.group;

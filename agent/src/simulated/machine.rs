@@ -1,4 +1,4 @@
-//! A simulated machine: it runs the steps of the service.
+//! A simulated machine, which runs the steps that the service requests.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;

@@ -60,8 +60,8 @@ pub struct NetworkLatency {
     /// Average round-trip time, in milliseconds. More than 0 and at most 3000, because agents wait 3 seconds for a
     /// ping.
     pub base_ms: f64,
-    /// Maximum deviation from the average, in milliseconds. At most the average. If it is 0, all checks measure the
-    /// same time, so agents send the unchanged report only once an hour.
+    /// Maximum deviation from the average, in milliseconds. At most the average. If the deviation is 0, all checks
+    /// measure the same time, so agents send the unchanged report only once an hour.
     pub spread_ms: f64,
 }
 

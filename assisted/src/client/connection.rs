@@ -54,7 +54,7 @@ fn into_http(mut response: reqwest::Response) -> Response<ResponseBody> {
     converted.map(|()| UnsyncBoxBody::new(StreamBody::new(frames)))
 }
 
-/// Classifies an error of the HTTP client. Removes the URL from it, because the URL may contain a token.
+/// Classifies an error of the HTTP client. Removes the URL from the error, because the URL may contain a token.
 fn sort(error: reqwest::Error) -> TransportError {
     let source = error.without_url();
     let failure = if source.is_builder() {

@@ -21,11 +21,11 @@ pub enum EventOrder {
 /// A filter for a list of events. `cluster_id` takes precedence over `host_ids`, and `host_ids` over `infra_env_id`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventFilter {
-    /// Only events of this cluster.
+    /// Only events about this cluster.
     pub cluster_id: Option<ClusterId>,
-    /// Only events of this infra-env.
+    /// Only events about this infra-env.
     pub infra_env_id: Option<InfraEnvId>,
-    /// Only events of these hosts. If empty, events of all hosts.
+    /// Only events about these hosts. If empty, events about all hosts.
     pub host_ids: Vec<HostId>,
     /// Maximum number of events in the list. `None`: 5000. -1: no limit.
     pub limit: Option<i64>,
@@ -33,26 +33,26 @@ pub struct EventFilter {
     pub offset: u64,
     /// Order of the events by time.
     pub order: EventOrder,
-    /// Only events of these severities. If empty, events of all severities.
+    /// Only events with these severities. If empty, events with any severity.
     pub severities: Vec<Severity>,
-    /// Only events of these categories. If empty, only events of [`Category::User`].
+    /// Only events in these categories. If empty, only events in [`Category::User`].
     pub categories: Vec<Category>,
     /// Only events whose message contains this text, case-insensitively. Requires `cluster_id`.
     pub message: Option<String>,
-    /// Whether the list contains events of the cluster's deleted hosts. Requires `cluster_id`.
+    /// Whether the list contains events about the cluster's deleted hosts. Requires `cluster_id`.
     pub deleted_hosts: bool,
-    /// Whether the list contains events that belong to no host. Requires `cluster_id`.
+    /// Whether the list contains events that are not about a host. Requires `cluster_id`.
     pub cluster_level: bool,
 }
 
 impl EventFilter {
-    /// Returns a filter for the events of a cluster.
+    /// Returns a filter for the events about a cluster.
     #[must_use]
     pub fn for_cluster(id: ClusterId) -> Self {
         Self { cluster_id: Some(id), ..Self::default() }
     }
 
-    /// Returns a filter for the events of an infra-env.
+    /// Returns a filter for the events about an infra-env.
     #[must_use]
     pub fn for_infra_env(id: InfraEnvId) -> Self {
         Self { infra_env_id: Some(id), ..Self::default() }

@@ -21,8 +21,8 @@ pub(super) struct FormUpload {
 }
 
 impl FormUpload {
-    /// Returns a form with a file of the given length. If `length` is `None`, uses the exact size of `data` if it has
-    /// one.
+    /// Returns a form with a file of the given length. If `length` is `None`, uses the exact size of `data` if that
+    /// size is known.
     pub(super) fn new(field: &str, file_name: &str, (data, length): (Body, Option<u64>)) -> Self {
         let boundary = Uuid::new_v4().simple().to_string();
         let head = format!(
@@ -49,7 +49,8 @@ fn quoted(name: &str) -> String {
     name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// A shared slot for the error of the data to upload. The body sets it when reading the data fails.
+/// A shared slot for the error of the data to upload. The body of the form stores the error when reading the data
+/// fails.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UploadFailure(Arc<OnceLock<SharedError>>);
 

@@ -1,4 +1,4 @@
-//! Changes of hosts over time, found by polling.
+//! Changes to hosts over time, detected by polling.
 //!
 //! The API has no notifications, so a watch lists the hosts at intervals and compares each list with the previous one.
 

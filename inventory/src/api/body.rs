@@ -58,7 +58,7 @@ impl<T: RequestBody> FromRequest<ApiState> for Body<T> {
     }
 }
 
-/// A request body before it is parsed.
+/// A received request body that is not parsed yet.
 #[derive(Debug)]
 pub struct UnparsedBody {
     body: ReceivedBody,

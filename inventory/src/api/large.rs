@@ -41,7 +41,7 @@ pub(crate) struct ReservedMemory {
 #[derive(Debug)]
 pub(super) struct ReceivedBody {
     pub(super) bytes: Vec<u8>,
-    /// The counted JSON values. They are not counted for a small body.
+    /// The counted JSON values. The values of a small body are not counted.
     pub(super) content: JsonContent,
     _memory: ReservedMemory,
 }

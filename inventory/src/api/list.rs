@@ -18,7 +18,7 @@ use crate::api::{ApiError, json_body};
 use crate::error::Error;
 use crate::json::append_json;
 
-/// Minimum size of a chunk, in bytes. Pieces of JSON are joined until they reach it.
+/// Minimum size of a chunk, in bytes. Pieces of JSON are joined until they reach this size.
 const CHUNK: usize = 64 << 10;
 
 /// A JSON text in pieces.
@@ -103,7 +103,7 @@ struct JsonTextStream {
 }
 
 impl JsonTextStream {
-    /// Returns the next chunk. It is empty at the end of the text.
+    /// Returns the next chunk, which is empty at the end of the text.
     async fn next_chunk(&mut self) -> Result<Bytes, Error> {
         let mut chunk = Vec::new();
         while let Some(pieces) = &mut self.pieces

@@ -51,8 +51,8 @@ fn kibibytes(status: &str, name: &str) -> u64 {
 }
 
 /// Returns the lowest memory limit of a process's control groups and of the groups that contain them. `memberships` is
-/// the content of `/proc/self/cgroup`. In a container, it may contain paths of the host, while the root of the file
-/// system is the container's own group.
+/// the content of `/proc/self/cgroup`. In a container, `memberships` may contain paths of the host, while the root of
+/// the file system is the container's own group.
 fn limit_of_control_groups(root: &Path, memberships: &str) -> Option<u64> {
     let limits = memberships.lines().flat_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);

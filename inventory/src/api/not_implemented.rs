@@ -1,5 +1,5 @@
-//! Operations of the Assisted Installer API that this service does not implement. They return 501, so that a client
-//! does not look for the cause in its path or body.
+//! Operations of the Assisted Installer API that this service does not implement. These operations return 501, so that
+//! the cause is not sought in the path or body of the request.
 
 use axum::http::StatusCode;
 use axum::routing::{MethodFilter, on};

@@ -87,7 +87,8 @@ impl Query {
         self.text(name).map(read).transpose()
     }
 
-    /// Parses the parameters `offset` and `limit` as the requested part of a list. Without them, it is the whole list.
+    /// Parses the parameters `offset` and `limit` as the requested part of a list. Without these parameters, the
+    /// requested part is the whole list.
     ///
     /// # Errors
     ///

@@ -45,13 +45,13 @@ struct Document;
 
 impl Inventory {
     /// Returns the routes of the API, under its path prefix. Each call creates its own memory limits for request
-    /// bodies, so call it once and clone the router.
+    /// bodies, so call this function once and clone the router.
     pub fn router(&self) -> Router {
         self.guarded_router([], Document::openapi()).into_parts().0
     }
 
     /// Returns the routes of the API, under its path prefix, with their access rules. `more` contains operations that
-    /// the program adds. `others` describes the program's routes outside the API. Call it once, like
+    /// the program adds. `others` describes the program's routes outside the API. Call this function once, like
     /// [`router`](Self::router).
     pub fn guarded_router(
         &self,

@@ -1,8 +1,8 @@
 //! The memory limit for the work on large bodies: parsing them, and the data that the operation creates from them.
 //!
 //! A parsed body takes several times the memory of its text, and the operation copies parts of it. The memory is
-//! reserved after the whole body has arrived, so that a slow client holds only the bytes that it sent. It is released
-//! after the response is built.
+//! reserved after the whole body has arrived, so that a slow client holds only the bytes that it sent. The memory is
+//! released after the response is built.
 
 use std::hint::black_box;
 use std::sync::{Arc, OnceLock};
@@ -18,7 +18,7 @@ use super::large::{JsonContent, PIECE, ReceivedBody, SMALL};
 use super::memory_limit::AvailableMemory;
 use crate::error::Error;
 
-/// Number of bytes for the work on all large bodies. The body with the highest cost needs all of them.
+/// Number of bytes for the work on all large bodies. The body with the highest cost needs all of these bytes.
 const ROOM: usize = 512 << 20;
 /// Divisor for the available memory. The limit is at most the quotient.
 const PART: u64 = 2;
@@ -144,7 +144,7 @@ fn cost_of(len: usize, content: JsonContent) -> usize {
     parts.into_iter().fold(0, |sum, (count, cost)| sum.saturating_add(count.saturating_mul(cost)))
 }
 
-/// The memory for the work on the body of one request. It is released with the last clone.
+/// The memory for the work on the body of one request. The memory is released with the last clone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RequestMemory(Arc<OnceLock<WorkPermit>>);
 

@@ -34,7 +34,7 @@ pub enum KeyError {
     /// The block does not contain a key of the curve P-256.
     #[error("the {0} key is not a key of curve P-256")]
     NoP256(KeyHalf),
-    /// Both keys are valid, but they are not a pair.
+    /// The private key and the public key are valid, but are not a pair.
     #[error("the public key does not belong to the private key")]
     Strangers,
     /// The system cannot return random numbers.
@@ -116,8 +116,8 @@ impl fmt::Debug for LocalKeys {
 }
 
 impl LocalKeys {
-    /// Parses a private key, in PEM or in base64 of PEM. The public key is derived from it. If `public` is set, it must
-    /// belong to the private key.
+    /// Parses a private key, in PEM or in base64 of PEM. The public key is derived from the private key. If `public` is
+    /// set, this public key must belong to the private key.
     ///
     /// # Errors
     ///

@@ -50,7 +50,7 @@ impl LocalPolicy {
         &self.0.keys
     }
 
-    /// Returns the scope of a token. `kind` is the header or parameter that carries it.
+    /// Returns the scope of a token. `kind` determines the header or parameter that carried the token.
     pub(crate) async fn judge(
         &self,
         facts: &impl TokenFacts,
@@ -99,7 +99,7 @@ impl LocalPolicy {
 
     fn with_verified_tokens<T>(&self, use_it: impl FnOnce(&mut LruCache<[u8; 32], Verified>) -> T) -> T {
         let mut cache = self.0.seen.lock().unwrap_or_else(|poisoned| {
-            // The map decides access, and a panic may have left it inconsistent. After the reset, its tokens are
+            // The cache decides access, and a panic may have left it inconsistent, so clear it. The tokens are then
             // verified again.
             let mut cache = poisoned.into_inner();
             *cache = LruCache::new(MAX_SEEN);

@@ -64,8 +64,8 @@ impl Policy {
         }
     }
 
-    /// Returns a token for the URLs and hosts of an infra-env. It is empty under [`Policy::Open`]. Each call returns a
-    /// different token, and all of them are valid.
+    /// Returns a token for the URLs and hosts of an infra-env. The token is empty under [`Policy::Open`]. Each call
+    /// returns a different token, and all these tokens are valid.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl Policy {
         }
     }
 
-    /// Returns a ticket for the stream of changes, issued at `now`. It is empty under [`Policy::Open`].
+    /// Returns a ticket for the stream of changes, issued at `now`. The ticket is empty under [`Policy::Open`].
     ///
     /// # Errors
     ///

@@ -88,7 +88,7 @@ pub(crate) enum TokenError {
 }
 
 impl LocalKeys {
-    /// Signs a token for the hosts and URLs of an infra-env. It never expires.
+    /// Signs a token for the hosts and URLs of an infra-env. The token never expires.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl LocalKeys {
         self.sign(&Claims { infra_env_id: Some(id), ..Claims::default() })
     }
 
-    /// Signs a token for the URLs of a cluster. It never expires.
+    /// Signs a token for the URLs of a cluster. The token never expires.
     ///
     /// # Errors
     ///

@@ -250,7 +250,7 @@ struct JobProgress {
 }
 
 impl JobProgress {
-    /// Reports the progress. It is written every few seconds, if jobs of this kind report progress.
+    /// Writes the progress to the job's record every few seconds, if jobs of this kind report progress.
     async fn report(&self, progress: impl FnOnce() -> String) {
         if !self.is_enabled || !self.is_time_to_write() {
             return;

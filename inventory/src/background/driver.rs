@@ -17,8 +17,8 @@ use super::task::{RunControl, Task, TaskRun};
 use crate::service::{TaskState, TaskStates};
 use crate::store::{FeedEvent, FeedReader};
 
-/// Maximum time to wait for running tasks when the process ends. After that, they are aborted, as if the process were
-/// killed.
+/// Maximum time to wait for running tasks when the process ends. Tasks that still run after this time are aborted, as
+/// if the process were killed.
 const DRAIN_TIME: Duration = Duration::from_secs(5);
 /// Maximum interval. A longer interval would exceed the range of the clock.
 const MAX_INTERVAL: Duration = Duration::from_secs(365 * 24 * 60 * 60);

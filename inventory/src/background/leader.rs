@@ -35,8 +35,8 @@ impl Lease for Inventory {
     }
 
     async fn release(&self) {
-        // The next leader decides based on the stored check-ins. After an error, another task stores them again and
-        // logs the error.
+        // The next leader decides based on the stored check-ins. After an error, another task stores the check-ins
+        // again and logs the error.
         let _ = self.records().store_check_ins().await;
         self.release_lease().await;
     }
@@ -96,7 +96,7 @@ impl Leader {
             }
         };
         *renewed_at = is_held.then_some(now);
-        // The lease in the database starts later than `now`, so it also ends later.
+        // The lease in the database starts later than `now`, so it does not end before the time computed here.
         self.states.set_lease_end(is_held.then(|| now + LEASE_DURATION));
         self.states.confirm_leadership(is_held);
         if self.is_leader.send_replace(is_held) != is_held {

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::service::TaskState;
 use crate::store::{Key, RecordChange};
 
-/// Work that runs at intervals and after changes of records. Runs of one task never overlap in one process.
+/// Work that runs at intervals and after changes to records. Runs of one task never overlap in one process.
 #[async_trait]
 pub(super) trait Task: Send + Sync {
     /// Returns the name, for logs and metrics.
@@ -35,12 +35,12 @@ pub(super) trait Task: Send + Sync {
     /// Returns `true` if only the leader runs this task.
     fn is_leader_only(&self) -> bool;
 
-    /// Returns `true` if changes of records may mark keys of this task.
+    /// Returns `true` if changes to records may mark keys of this task.
     fn follows_changes(&self) -> bool {
         false
     }
 
-    /// Returns the keys to mark after a change of a record, or no keys if the change does not concern this task.
+    /// Returns the keys to mark after a change to a record, or no keys if the change does not concern this task.
     fn keys_to_mark(&self, _change: &RecordChange) -> Vec<Key> {
         Vec::new()
     }

@@ -158,7 +158,7 @@ impl Default for Progress {
 
 impl Progress {
     fn record(&self) {
-        // A panic cannot leave the time invalid, because it is only assigned.
+        // The time is only assigned, so a panic cannot leave it invalid, and a poisoned lock is usable.
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
@@ -200,8 +200,8 @@ fn in_steps(
     body.into_data_stream().flat_map(split).inspect(move |_| progress.record())
 }
 
-/// Returns the body of a response. It fails if the next bytes do not arrive in time. The time that a slow reader takes
-/// does not count.
+/// Returns the body of a response. The body fails if its next bytes do not arrive in time. The time that a slow reader
+/// takes does not count.
 fn without_stalls(body: Body, stall: Duration) -> HttpResponseBody {
     let frames = stream::unfold(Some(body), move |body| async move {
         let mut body = body?;

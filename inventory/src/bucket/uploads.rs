@@ -1,5 +1,5 @@
-//! Removal of incomplete uploads: parts that a killed process left in a bucket. They are not visible as files, but take
-//! up space.
+//! Removes incomplete uploads: parts that a killed process left in a bucket. These parts are not visible as files, but
+//! take up space.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ struct IncompleteUpload {
     begun_at: DateTime<Utc>,
 }
 
-/// The last upload of a list. The next list begins after it.
+/// The last upload of a list. The next list begins after this upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ListMarker {
     key: String,

@@ -102,7 +102,7 @@ impl CatalogueElement<'_> {
         }
     }
 
-    /// Returns a string, or `None` if it is absent. It must not be empty.
+    /// Returns a string, or `None` if it is absent. An empty string is an error.
     pub(super) fn optional_text(&self, key: &str) -> Result<Option<&str>, CatalogueError> {
         match self.value(key) {
             Some(Value::String(text)) if text.is_empty() => Err(self.error(key, "is empty")),
@@ -110,7 +110,7 @@ impl CatalogueElement<'_> {
         }
     }
 
-    /// Returns a string. It must be present and not empty.
+    /// Returns a string. An absent or empty string is an error.
     pub(super) fn text(&self, key: &str) -> Result<&str, CatalogueError> {
         self.optional(key)?.ok_or_else(|| self.error(key, "is missing"))
     }

@@ -1,8 +1,8 @@
 //! Parts: incomplete uploads in a directory.
 //!
-//! An upload is written next to its file, under the file's name with `#` and a number. It is renamed when it is
-//! complete. If the process is killed, the part stays. Several processes may share a directory. While another process
-//! uses it, only old parts are removed.
+//! An upload is written next to its file, under the file's name with `#` and a number. A complete upload is renamed. If
+//! the process is killed, the part stays. Several processes may share a directory. While another process uses the
+//! directory, only old parts are removed.
 
 use std::fs::{self, DirEntry, File, OpenOptions, TryLockError};
 use std::io;

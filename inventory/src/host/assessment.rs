@@ -22,7 +22,7 @@ use crate::Settings;
 use crate::error::Error;
 use crate::journal::Journal;
 
-/// The data that a change of a host reads in addition to the host's record and reports.
+/// The data that a change to a host reads in addition to the host's record and reports.
 #[derive(Clone, Debug)]
 pub(crate) struct HostContext<'a> {
     pub(crate) settings: &'a Settings,

@@ -149,7 +149,7 @@ impl HostDraft {
 
     /// Returns `true` if the change edited the host or its reports.
     pub(crate) fn is_edited(&self) -> bool {
-        // A report is set only if its digest in the record changes, so it needs no separate comparison.
+        // A report is set only if its digest in the record changes, so reports need no separate comparison.
         self.record != self.stored || self.has_new_results
     }
 

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use crate::store::ReportKind;
 use crate::time::Millis;
 
-/// Facts from the reports of a host's agent. They are reset when the agent registers again after a boot.
+/// Facts from the reports of a host's agent. The facts are reset when the agent registers again after a boot.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostFindings {

@@ -69,7 +69,7 @@ pub struct HostRecord {
     /// State of the host's log upload.
     #[serde(default)]
     pub logs: Logs,
-    /// Time of the last event of each name. Events with these names are added at most once an hour.
+    /// Time of the last event with each name. Events with these names are added at most once an hour.
     #[serde(default, rename = "told")]
     pub hourly_events: BTreeMap<String, Millis>,
 }

@@ -164,7 +164,7 @@ impl<S: Clone + Send + Sync + 'static> GuardedRouter<S> {
         GuardedRouter { router: self.router.with_state(state), access: self.access }
     }
 
-    /// Returns the router and the access rules. From then on, they are changed separately.
+    /// Returns the router and the access rules. The access rules no longer follow later changes to the router.
     pub fn into_parts(self) -> (Router<S>, Vec<RouteAccess>) {
         (self.router, self.access)
     }

@@ -57,7 +57,7 @@ callers! {
 /// The caller of an operation. The caller's token grants access to the target of the operation.
 ///
 /// `A` is the set of token kinds that the operation accepts. `T` is the target: the ids that the request names. An
-/// operation reads these ids only from here, so it uses exactly the ids that the token was checked against.
+/// operation reads these ids only from its caller, so it uses exactly the ids that the token was checked against.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller<A, T> {
     /// The resources that the request names.

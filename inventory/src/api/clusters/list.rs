@@ -1,4 +1,4 @@
-//! The JSON list of clusters. It is written while it is sent.
+//! The JSON list of clusters, which is written while the response is sent.
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 

@@ -14,7 +14,8 @@ use crate::id::ClusterId;
 use crate::json::{append_json, to_json};
 use crate::service::hosts::counts::DeletedHosts;
 
-/// Maximum length of the host texts held in memory. Longer texts are read again while they are sent.
+/// Maximum length of the host texts held in memory. If the texts are longer, the hosts are read again while the
+/// response is sent.
 const MAX_KEPT_TEXTS: usize = 512 << 10;
 
 /// Returns the JSON text of a cluster. If the cluster has many hosts, they are read while the client receives them. The

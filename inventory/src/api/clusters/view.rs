@@ -1,4 +1,5 @@
-//! Clusters as clients see them, for programs that embed the inventory. The API writes its responses with `text`.
+//! Returns clusters in their API representation to programs that embed the inventory. The API writes its responses with
+//! `text`.
 
 use assisted::cluster::Cluster;
 use futures_util::TryStreamExt;

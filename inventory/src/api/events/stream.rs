@@ -61,7 +61,7 @@ struct ChangeView {
     /// The infra-env of a host.
     #[serde(skip_serializing_if = "Option::is_none")]
     infra_env_id: Option<Uuid>,
-    /// A number that increases with every change of the record. Absent: only results of validations changed, which are
+    /// A number that increases with every change to the record. Absent: only results of validations changed, which are
     /// not a part of the record.
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<i64>,

@@ -26,8 +26,8 @@ pub(crate) enum HostDetail {
 }
 
 impl Inventory {
-    /// Returns a host as the API represents it, with its reports. If the host has changed since it was read, returns
-    /// its current state.
+    /// Returns a host as the API represents it, with its reports. If the host has changed since `record` was read,
+    /// returns the current state of the host.
     ///
     /// # Errors
     ///

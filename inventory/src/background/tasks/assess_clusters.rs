@@ -1,6 +1,6 @@
 //! Assesses the clusters whose facts have changed.
 //!
-//! A change of a cluster or of one of its hosts marks the cluster. A full run queries the database for clusters that
+//! A change to a cluster or to one of its hosts marks the cluster. A full run queries the database for clusters that
 //! have changed since their last assessment, so that no change is missed if notifications are lost or another replica
 //! becomes the leader.
 

@@ -1,7 +1,7 @@
 //! Runs due jobs.
 //!
 //! A job is a record written in the same change as its cause, so that neither exists without the other. All replicas
-//! run jobs. An attempt starts with a change of the record, which succeeds on only one replica.
+//! run jobs. An attempt starts with a change to the record, which succeeds on only one replica.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ use crate::store::{Key, Kind, RecordChange};
 
 /// Minimum pause between runs. A job stays due if its attempt cannot be stored, for example because a disk is full.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
-/// Time between two full runs. They also find jobs that the change feed did not report.
+/// Time between two full runs. Full runs also find jobs that the change feed did not report.
 const INTERVAL: Duration = Duration::from_secs(30);
 /// Maximum number of concurrent attempts in a process.
 const CONCURRENT_JOBS: usize = 4;

@@ -120,7 +120,7 @@ async fn purge_clusters(inventory: &Inventory, run: &TaskRun, before: DateTime<U
 }
 
 async fn purge_cluster(inventory: &Inventory, key: Key, before: DateTime<Utc>) -> Result<(), Error> {
-    // Delete the files first, because only the record shows that they may exist.
+    // Delete the files before the record, because only the record shows that the files may exist.
     let record = inventory.records().find::<ClusterRecord>(None, key.id).await?;
     if let Some(cluster) = record.filter(|stored| is_due(&stored.record, before)) {
         logs::delete_files_of_cluster(inventory, cluster.record.id).await?;

@@ -124,7 +124,8 @@ async fn disconnect_all_silent(inventory: &Inventory, run: &TaskRun) -> Result<u
     let before = connected_since(inventory.settings(), now);
     let mut disconnected = 0;
     for status in statuses_before_disconnection() {
-        // Hosts that cannot be read or written. They must not prevent the disconnection of other hosts.
+        // Hosts that cannot be read or written are skipped, so that they do not prevent the disconnection of other
+        // hosts.
         let mut damaged = BTreeSet::new();
         loop {
             if !run.may_continue().await? {
@@ -144,7 +145,7 @@ async fn disconnect_all_silent(inventory: &Inventory, run: &TaskRun) -> Result<u
     Ok(disconnected)
 }
 
-/// Disconnects several hosts in one change. If one of them is damaged, disconnects the others one by one.
+/// Disconnects several hosts in one change. If a host is damaged, disconnects the other hosts one by one.
 async fn disconnect_batch(
     inventory: &Inventory,
     hosts: &[Key],
