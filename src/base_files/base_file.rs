@@ -27,14 +27,15 @@ use super::lease::Lease;
 use super::lending::LendableFile;
 use super::residency::{Residency, ResidentPages, advise_will_need, truncated_error};
 
-/// No lease is held. The stamp is compared instead.
+/// The state without a lease: the stamp is compared instead.
 const STAMPED: u8 = 0;
-/// The lease is held, so the bytes cannot change.
+/// The state while the lease is held, so the bytes cannot change.
 const LEASED: u8 = 1;
-/// The lease was revoked. This state is final.
+/// The state after the lease was revoked. This state is final.
 const REVOKED: u8 = 2;
 
-/// Longer than any clock tick. On kernels before 6.13, two changes within one tick have the same timestamp.
+/// A time longer than any clock tick of the kernel. On kernels before 6.13, two changes within one tick have the same
+/// timestamp.
 const TICK: Duration = Duration::from_millis(20);
 
 /// The file of a base image, with the evidence that its bytes are unchanged.
@@ -55,7 +56,7 @@ pub(crate) struct BaseFile {
 #[derive(Debug)]
 struct FileMapping {
     mapping: Mapping,
-    /// A handle of the same file, whose pages the kernel sends.
+    /// A handle to the same file, from which the kernel sends pages.
     pages: LendableFile,
 }
 
@@ -326,7 +327,8 @@ mod tests {
         base.require_stamp(before);
         let writer = OpenOptions::new().write(true).open(&path).unwrap();
         let modified = writer.metadata().unwrap().modified().unwrap();
-        // On kernels before 6.13, two writes within one clock tick have the same timestamp.
+        // Repeat the write until the stamp changes: on kernels before 6.13, two writes within one clock tick have the
+        // same timestamp.
         loop {
             writer.write_all_at(b"other", 9).unwrap();
             writer.set_modified(modified).unwrap();

@@ -28,7 +28,7 @@ const MAX_ENTRIES: u64 = 1 << 14;
 /// The length of a period. The table remembers a probe for one to two periods.
 const PERIOD_SECS: i64 = 4;
 
-/// Whether reading bytes must wait for a disk.
+/// The result of a probe: bytes can be read without waiting, or only after a disk read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Residency {
     /// All bytes are in memory.
@@ -288,7 +288,7 @@ mod tests {
         assert!(finds_all(0, STEPS * STEP, 3));
         let is_resident = |step| pages.has_step(step, ResidentPages::current_age());
         assert!((0..STEPS).all(is_resident) && !is_resident(STEPS));
-        // The last entry of the file has fewer steps.
+        // Also probe the last entry, which has fewer steps.
         assert_eq!(base.residency(extent(0, len)).unwrap(), Residency::InMemory);
         assert!((0..STEPS + 4).all(is_resident));
     }

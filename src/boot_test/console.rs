@@ -1,4 +1,4 @@
-//! The serial console of a virtual machine.
+//! Runs a virtual machine, and finds a marker in the output of its serial console.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -6,9 +6,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
 use std::time::Duration;
 
-/// Maximum number of bytes per read. Also the maximum number of reads to buffer: a machine that writes faster than its
-/// output is printed has to wait.
+/// Maximum number of bytes per read.
 const READ_LEN: usize = 4096;
+/// Maximum number of reads to buffer. A machine that writes faster than its output is printed has to wait.
 const MAX_WAITING: usize = 64;
 const ESCAPE: u8 = 0x1B;
 /// QEMU messages after which KVM no longer runs the machine, although QEMU keeps running.
@@ -18,7 +18,7 @@ const KVM_FAILURES: [&str; 3] = ["KVM internal error", "KVM: entry failed", "kvm
 pub(super) enum MachineOutput {
     /// Bytes from the serial console.
     Console(Vec<u8>),
-    /// A message of QEMU that KVM cannot run the machine.
+    /// A message from QEMU that KVM cannot run the machine.
     KvmFailure(String),
 }
 

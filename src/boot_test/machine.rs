@@ -1,4 +1,4 @@
-//! Builds the command line of QEMU.
+//! Builds the QEMU command line for a boot test.
 
 use std::path::Path;
 use std::process::Command;
@@ -74,7 +74,7 @@ fn add_firmware(
         return Err(BootTestError::NoFirmware { looked_for });
     };
     command.args(["-drive", &format!("if=pflash,unit=0,format=raw,readonly=on,file={code}")]);
-    // Discard changes of the firmware variables after this boot.
+    // Discard changes to the firmware variables after this boot.
     command.args(["-drive", &format!("if=pflash,unit=1,format=raw,snapshot=on,file={variables}")]);
     Ok(())
 }

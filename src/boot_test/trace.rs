@@ -5,17 +5,17 @@ use std::time::Duration;
 use reqwest::{Client, Response};
 use serde::{Deserialize, Serialize};
 
-/// The timeout of the request. After a boot, the server still has the trace in memory.
+/// The timeout of the request. A short timeout is sufficient, because the server has the trace in memory after a boot.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The address of the QEMU host in the machine's network. iPXE URLs contain it.
 const HOST_IN_MACHINE: &str = "10.0.2.2";
 
-/// The boot trace could not be read.
+/// The error if a boot trace cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the boot trace from the server")]
 pub struct TraceError(#[from] reqwest::Error);
 
-/// Which parts of a file one client has read.
+/// The parts of a file that one client has read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ClientReading {

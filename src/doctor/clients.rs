@@ -1,4 +1,4 @@
-//! The requirements of each kind of client.
+//! Defines the requirements of each kind of client, and derives the verdicts from the results of the checks.
 //!
 //! Each requirement refers to a check. If the check fails, the client refuses the URL, or the report contains a remark.
 //! Texts without "likely" or "some" are based on the documentation of the client or on its observed requests. Firmware
@@ -258,7 +258,8 @@ mod tests {
         ContentKind::Iso { volume: String::new(), has_boot_record: true }
     }
 
-    /// No client has two requirements for the same check. The checks in this test are required by no client.
+    /// No client has two requirements for the same check. The checks listed at the end of this test are requirements of
+    /// no client.
     #[test]
     fn client_has_each_requirement_once() {
         for client in ClientKind::ALL {

@@ -1,4 +1,4 @@
-//! Failures of a single request.
+//! Describes why a request to the examined server failed.
 
 use std::io;
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub(super) enum RequestFault {
     /// The certificate is not trusted, so the request was not sent.
     #[error("not tried: the certificate is not trusted, and requests may contain secrets")]
     Untrusted,
-    /// The response was incomplete when the time was over.
+    /// No complete response arrived before the timeout.
     #[error("no complete response within {} s", after.as_secs_f32())]
     Slow { after: Duration },
     /// Earlier requests timed out too often, so the request was not sent.

@@ -1,4 +1,4 @@
-//! The report of an examination, as data.
+//! The data types for the report of an examination.
 
 use std::fmt;
 
@@ -81,7 +81,7 @@ pub struct ClientReport {
     pub reasons: Vec<VerdictReason>,
 }
 
-/// Whether a kind of client can use a URL.
+/// The verdict on whether a kind of client can use a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]

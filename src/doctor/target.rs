@@ -12,7 +12,7 @@ use crate::http::RedactedUrl;
 
 /// The text that replaces possible secrets.
 const MASK: &str = "*****";
-/// Maximum length of a URL. Servers refuse longer ones.
+/// Maximum length of a URL. Servers refuse longer URLs.
 const MAX_URL: usize = 64 << 10;
 
 /// A URL to which requests are sent.

@@ -13,7 +13,7 @@ use super::report::quote_for_report;
 const MAX_HEAD: usize = 32 << 10;
 /// Maximum number of interim (1xx) responses before the final one.
 const MAX_INTERIM: usize = 4;
-/// Maximum length of a line between chunks.
+/// Maximum length of a chunk-size line or a trailer line.
 const MAX_CHUNK_LINE: usize = 256;
 /// How long to wait for unexpected bytes. If a body wrongly follows a HEAD response, it arrives together with the head.
 const SURPLUS: Duration = Duration::from_millis(500);

@@ -47,14 +47,14 @@ pub(super) struct AccessSite {
     _directory: TempDir,
 }
 
-/// This host id exists in `own`, `neighbour`, `late` (where the host is bound) and `foreign`. `late` also has the host
-/// `UNBOUND`.
+/// The id of a host in each of `own`, `neighbour`, `late` (where the host is bound) and `foreign`. `late` also has the
+/// host `UNBOUND`.
 const HOST: &str = "6ba7b810-9dad-11d1-80b4-00c04fd430c8";
 const UNBOUND: &str = "6ba7b811-9dad-11d1-80b4-00c04fd430c8";
 /// A host that exists only in `foreign`.
 const FOREIGN_HOST: &str = "6ba7b812-9dad-11d1-80b4-00c04fd430c8";
 
-/// The token in a request. The kind selects the header or parameter that carries it.
+/// The token in a request. The [`AuthKind`] selects the header or parameter that carries the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestToken {
     None,
@@ -251,7 +251,7 @@ impl AccessSite {
         }
     }
 
-    /// Returns the requests to try on a route. For each, the flags show which tokens have access to its resources.
+    /// Returns the requests to try on a route, each with the tokens that have access to its resources.
     fn probes_for_route(&self, route: &RouteAccess) -> Vec<(RequestProbe, GrantedByToken)> {
         let Self { cluster, foreign_cluster, own, neighbour, late, foreign, .. } = self;
         let new = |ids: &[(&str, &str)]| RequestProbe::new(route, ids);
@@ -304,7 +304,8 @@ impl AccessSite {
                     (of(cluster, late, HOST), [false, true, false, true]),
                     (of(cluster, late, UNBOUND), [false; 4]),
                     (of(cluster, foreign, FOREIGN_HOST), [false; 4]),
-                    // The operation does not find this host.
+                    // The agent tokens have access to the cluster and the infra-env. The operation itself does not find
+                    // the host.
                     (of(cluster, own, FOREIGN_HOST), [false, true, false, true]),
                     (new(&[("cluster_id", cluster), ("infra_env_id", foreign)]), [false; 4]),
                     (of(foreign_cluster, own, HOST), [false; 4]),
@@ -383,8 +384,9 @@ fn event_body(ids: Value) -> String {
     event.to_string()
 }
 
-/// Whether each of these tokens has access to all resources of a request: the token of `own` in the URL, the same in an
-/// agent's header, the token of `cluster` in the URL, and the same in an agent's header.
+/// Four flags, each `true` if a token has access to all resources of a request: the token of `own` in the URL, the
+/// token of `own` in an agent's header, the token of `cluster` in the URL, and the token of `cluster` in an agent's
+/// header.
 type GrantedByToken = [bool; 4];
 
 /// A request to which a token is added.
@@ -442,7 +444,7 @@ fn expected_outcome(route: &RouteAccess, reached: GrantedByToken, token: Request
     let [infra_env_url, infra_env_agent, cluster_url, cluster_agent] = reached;
     let (kind, is_reached) = match token {
         _ if route.tokens.is_empty() && route.ids.is_empty() => return AccessOutcome::Allowed,
-        // The token in the path may be valid.
+        // The path contains a valid token of `own`, so the other token does not matter.
         _ if route.ids.contains(&IdSource::PathToken("token", AuthKind::Url)) => {
             return AccessOutcome::Allowed;
         }
@@ -454,7 +456,7 @@ fn expected_outcome(route: &RouteAccess, reached: GrantedByToken, token: Request
         RequestToken::InfraEnv(kind @ AuthKind::Agent) => (kind, infra_env_agent),
         RequestToken::Cluster(kind @ AuthKind::Url) => (kind, cluster_url),
         RequestToken::Cluster(kind @ AuthKind::Agent) => (kind, cluster_agent),
-        // Under this policy, no other header or parameter accepts the token.
+        // No other header or parameter accepts the token under the policy `local`.
         RequestToken::User(_)
         | RequestToken::Ticket(_)
         | RequestToken::InfraEnv(_)
@@ -565,7 +567,7 @@ async fn rejects_ids_that_are_not_uuids() {
     assert!(count > 100, "{count}");
 }
 
-/// Returns a token that this policy accepts in the header or parameter for this kind of token.
+/// Returns a token that the policy `local` accepts in the header or parameter for `kind`.
 fn accepted_token(kind: AuthKind) -> Option<RequestToken> {
     match kind {
         AuthKind::User => Some(USER),
@@ -593,7 +595,7 @@ async fn routes_declare_the_ids_in_their_paths() {
     let site = AccessSite::new().await;
     for route in &site.table {
         for name in route.path.split('{').skip(1).map(|part| part.split_once('}').unwrap().0) {
-            // The id of an operator bundle is the same in all services.
+            // The id of an operator bundle is the same in all services, so it selects no resource of a tenant.
             let is_no_id =
                 OTHER_PARAMETERS.contains(&name) || route.path.ends_with("/operators/bundles/{id}");
             let is_declared = route.ids.iter().any(|id| match id {

@@ -50,7 +50,7 @@ impl App {
         }
     }
 
-    /// Returns the response of the routes, which handle the request from scratch.
+    /// Returns the response of the routes, without the shortcut for repeated requests.
     pub(super) async fn answer(mut self, request: Request<Body>) -> Response<Body> {
         let Ok(mut response) = self.routes.call(request).await;
         if response.status() == StatusCode::NO_CONTENT {
@@ -91,7 +91,8 @@ impl App {
     }
 }
 
-/// Runs the application in other HTTP servers. Images are read into buffers, because such a server may read the bytes.
+/// Allows other HTTP servers to run the application. The bytes of images are read into buffers instead of mapped,
+/// because such a server may read them.
 impl<B> Service<Request<B>> for App
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,

@@ -24,7 +24,7 @@ pub trait Controllers: Collector {
     fn health(&self) -> ControllerHealth;
 }
 
-/// The controllers of a server. Exports nothing until controllers are set. Clones share them.
+/// The controllers of a server. Exports nothing until controllers are set. Clones share the controllers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ControllerCollector(Arc<OnceLock<Box<dyn Controllers>>>);
 

@@ -1,4 +1,4 @@
-//! Percent-encoding (RFC 3986, 2.1).
+//! The set of characters to percent-encode in URLs (RFC 3986, 2.1).
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 

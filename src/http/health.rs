@@ -140,7 +140,9 @@ async fn readiness_with_database(checks: &DependencyChecks) -> Readiness {
     let ready = match database {
         DependencyState::Reachable => true,
         DependencyState::Unusable => false,
-        // The database is a file of this process, so no other process can make it available again.
+        // During an outage of a database server, the service stays ready while it can serve cached images. If the
+        // database is a file of this process, it is not ready, because no other process can make the file available
+        // again.
         DependencyState::Unreachable => {
             !inventory.records().store().is_alone() && inventory.database_status().serves_known_images
         }

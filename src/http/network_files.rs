@@ -47,7 +47,7 @@ pub(crate) struct NetworkFiles {
 #[schema(as = network_file)]
 pub(crate) struct NetworkFile {
     /// Name of the file, for messages.
-    // The response contains the name for each host.
+    // The length is limited, because the response repeats the name for each host.
     #[schema(max_length = 255, pattern = r"^[^\u0000-\u001f]*$")]
     pub name: String,
     /// Text of the file.
@@ -172,8 +172,8 @@ fn check_networks(
     Ok(report.findings().iter().take(MAX_FINDINGS).cloned().collect())
 }
 
-/// Returns the first findings. For each file, one more finding counts the others, with their highest severity: the page
-/// rejects files with errors.
+/// Returns the first findings. For each file, one more finding counts the remaining findings, with their highest
+/// severity: the page rejects files with errors.
 fn limited(findings: &[DiscoveryFinding]) -> Vec<DiscoveryFinding> {
     let (listed, others) = findings.split_at(findings.len().min(MAX_FINDINGS));
     let mut counts: BTreeMap<&str, (Severity, usize)> = BTreeMap::new();
@@ -267,7 +267,7 @@ mod tests {
         serde_json::to_vec(hosts).unwrap().len()
     }
 
-    /// The request has two files of 439 KiB.
+    /// The request has two files of 439 KiB, with 100,000 documents in total.
     #[test]
     fn response_to_many_short_documents_is_short() {
         let text = "---\na: 1\n".repeat(50_000);

@@ -28,7 +28,8 @@ pub(super) struct RequestLog {
     ids: Arc<RequestIds>,
 }
 
-/// Generates request ids. They only need to be unique. Random numbers of the system would cost a system call each.
+/// Generates request ids. They only need to be unique. A random number from the system would cost a system call for
+/// each id.
 #[derive(Debug)]
 struct RequestIds {
     begin: u128,
@@ -44,7 +45,8 @@ impl RequestLog {
 
 impl RequestIds {
     fn next_id(&self) -> Uuid {
-        /// An odd stride makes all multiples different. A long one makes ids look random.
+        /// The difference between consecutive ids. All its multiples are distinct because it is odd, and ids look
+        /// random because it is large.
         const STRIDE: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         let value = self.begin.wrapping_add(STRIDE.wrapping_mul(count.into()));
@@ -81,9 +83,9 @@ pub(super) async fn log_request(
             )
         };
     }
-    // A machine reads its image in thousands of requests. The log has a line for the start of reading and one for the
-    // end of a download. The boot trace has the details. Agents check in once a minute, and events of their hosts
-    // report all changes.
+    // Log frequent requests only at `debug`. A machine reads its image in thousands of requests: other log lines show
+    // the start of reading and the end of a download, and the boot trace has the details. Agents check in once a
+    // minute, and events about their hosts report all changes.
     let is_frequent = area == RequestArea::Images || is_check_in(uri.path());
     if is_frequent && status.is_success() {
         log_answered!(debug);

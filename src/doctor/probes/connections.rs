@@ -21,8 +21,8 @@ pub(super) async fn probe_connections(subject: &ProbedImage<'_>) -> Vec<(DoctorC
     ]
 }
 
-/// Sends several requests on one connection. The first is a HEAD, because an unexpected body of its response would
-/// break the next response. The others read ranges, if the server supports them.
+/// Sends several requests on one connection. The first request is a HEAD, because an unexpected body of its response
+/// would break the next response. The other requests read ranges, if the server supports ranges.
 async fn check_keep_alive(subject: &ProbedImage<'_>) -> CheckResult {
     let mut requests = vec![WireRequest::new("HEAD", 0)];
     let len = LEN.min(subject.size.unwrap_or_default());
@@ -48,7 +48,7 @@ async fn check_concurrent_connections(subject: &ProbedImage<'_>) -> CheckResult 
     let size = subject.required_size()?;
     let len = LEN.min(size);
     let second = (size - len).min(65_536);
-    // Another check reports missing support for ranges.
+    // Without ranges, read the beginning twice. Another check reports the missing support for ranges.
     if subject.read_range(second, len).await.is_err() {
         let request = WireRequest::new("GET", usize::try_from(len).unwrap_or(PREFIX));
         let (one, other) = future::join(subject.send(&request), subject.send(&request)).await;

@@ -6,7 +6,7 @@ use super::super::report::{DoctorCheck, quote_for_report};
 use super::super::wire::{BodyEnd, WireRequest, WireResponse};
 use super::{CheckFailure, CheckResult, ProbedImage};
 
-/// The default timeout of QEMU.
+/// Maximum time until a response begins: the default timeout of QEMU.
 const PROMPT: Duration = Duration::from_secs(5);
 /// Headers that must be the same for HEAD and GET.
 const SAME: [&str; 6] =

@@ -1,4 +1,4 @@
-//! Follows redirects, and checks them.
+//! Follows the redirects of an image URL, and checks whether clients can follow them too.
 
 use super::super::fault::RequestFault;
 use super::super::report::{DoctorCheck, quote_for_report};

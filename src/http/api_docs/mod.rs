@@ -2,7 +2,7 @@
 //!
 //! Published viewers break the rules for these pages (`static_files`). The crates `utoipa-redoc`, `utoipa-rapidoc` and
 //! `utoipa-scalar` load their viewers from other servers, and start them with inline scripts. `utoipa-swagger-ui`
-//! embeds its viewer, but this has 1.9 MB of scripts and styles, and parses text as HTML.
+//! embeds its viewer, but the viewer consists of 1.9 MB of scripts and styles, and parses text as HTML.
 
 use super::static_files::{self, CSS, HTML, SCRIPT};
 use inventory::api::auth::GuardedRouter;

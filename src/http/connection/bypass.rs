@@ -11,9 +11,9 @@
 //! takes 25,865 instructions instead of 11,839, and 17 system calls instead of 15, including the client's part
 //! (`.ci/instructions connection-image-2KiB connection-2KiB-hyper`).
 //!
-//! The table compares both modes on 32 connections. A rate is the ratio to the rate of the better nginx, as the median
-//! of nine rounds. The promise is the ratio in SPECIFICATION.md. The last column is the server's CPU time with the fast
-//! path divided by the CPU time without it (lowest and highest round):
+//! The table compares both modes on 32 connections. A rate is relative to nginx with `sendfile` or with buffers,
+//! whichever is faster, as the median of nine rounds. The promise is the ratio in SPECIFICATION.md. The last column is
+//! the server's CPU time with the fast path divided by the CPU time without it (lowest and highest round):
 //!
 //! | range | rate, on | rate, off | promise | CPU time, on to off |
 //! |---|---|---|---|---|
@@ -55,8 +55,8 @@ const IGNORED: [&str; 6] =
 /// A stream that responds to range requests for cached images and passes all other bytes to hyper.
 pub(super) struct RangeBypass<S, A, B> {
     stream: S,
-    /// Called with a URL and the value of `Range`. If the image is cached, writes the response head and returns the
-    /// body.
+    /// A function that receives a URL and the value of `Range`. If the image is cached, the function writes the
+    /// response head and returns the body.
     answer: A,
     progress: ConnectionProgress,
     hyper: HyperState,
@@ -67,7 +67,7 @@ pub(super) struct RangeBypass<S, A, B> {
     body: Option<B>,
 }
 
-/// Whether [`RangeBypass`] responds to requests, or passes all of them to hyper.
+/// The switch for the fast path: [`RangeBypass`] responds to requests, or passes all of them to hyper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http) enum FastPathSwitch {
     On,
@@ -85,12 +85,12 @@ enum HyperState {
     Unknown,
 }
 
-/// What the bytes of one read contain.
+/// The content of the bytes from one read.
 #[derive(Debug, PartialEq, Eq)]
 enum ReceivedBytes<'a> {
     /// One complete GET request, with its URL and the value of `Range`. Nothing else in it changes the response.
     Range(&'a str, &'a [u8]),
-    /// A complete request without a body, of any other kind.
+    /// Any other complete request without a body.
     Request,
     /// Anything else: an incomplete request, several requests, or a request with a body.
     Other,
@@ -283,7 +283,7 @@ mod tests {
 
     /// A request that the bypass handles.
     const KNOWN: &str = "GET /known HTTP/1.1\r\nHost: a\r\nRange: bytes=1-2\r\n\r\n";
-    /// The same request with a header that the bypass does not ignore, so hyper handles it.
+    /// [`KNOWN`] with a header that the bypass does not ignore, so hyper handles the request.
     const WITH_HEADER: &str = "GET /known HTTP/1.1\r\nHost: a\r\nRange: bytes=1-2\r\nX-Else: b\r\n\r\n";
     const SLOW: &str = "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n";
 
@@ -482,7 +482,7 @@ mod tests {
         assert_eq!(received, ["/known"; 3]);
     }
 
-    /// Bytes that look like a request may be part of a header or of a body.
+    /// Bytes that look like a request may be part of a header or of a body, so the bypass must not respond to them.
     #[tokio::test]
     async fn requests_inside_headers_and_bodies_are_ignored() {
         for start in [
@@ -509,7 +509,8 @@ mod tests {
         assert_eq!(received, ["/slow"]);
     }
 
-    /// Today, hyper does not read while it sends a response, but a later version may.
+    /// Today, hyper does not read while it sends a response, but a later version may. The bypass must then pass the
+    /// next request to hyper.
     #[tokio::test]
     async fn request_during_a_response_is_passed_to_hyper() {
         for is_sent in [false, true] {
@@ -539,7 +540,8 @@ mod tests {
         }
     }
 
-    /// The bypass is sending a response, so hyper considers this connection idle.
+    /// The bypass is sending a response, so hyper considers the connection idle and would close it in a graceful
+    /// shutdown.
     #[tokio::test]
     async fn response_is_finished_when_the_service_ends() {
         let mut served = serve_two_frames(&["B", "A"], true, 1 << 20);
@@ -554,7 +556,8 @@ mod tests {
         assert!(received.is_empty());
     }
 
-    /// A buffered stream may keep written bytes until the next flush.
+    /// A buffered stream may keep written bytes until the next flush, so the bypass must flush before it waits for a
+    /// frame.
     #[tokio::test]
     async fn written_bytes_do_not_wait_for_the_next_frame() {
         let (mut client, stream) = duplex(1 << 10);

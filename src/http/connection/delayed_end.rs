@@ -24,8 +24,8 @@ use crate::http::zerocopy::ConnectionProgress;
 /// How long a client that sends nothing more may wait for the next bytes of the response. Such a client cannot be
 /// distinguished from a program that has ended until the server writes.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Maximum number of bytes to read ahead. If the client has sent more, its end is noticed after hyper has read some of
-/// them.
+/// Maximum number of bytes to read ahead. If the client has sent more bytes, the end of the stream is noticed only
+/// after hyper has read some of these bytes.
 const MAX_AHEAD: usize = 16 << 10;
 
 /// A stream that delays its end while a request is in progress.
@@ -379,7 +379,7 @@ mod tests {
             let mut context = Context::from_waker(&task);
             Pin::new(client).poll_read(&mut context, &mut ReadBuf::new(&mut [0])).is_ready()
         };
-        // Without a request, or with an incomplete head.
+        // Without a request, or with an incomplete head, the end is not delayed.
         assert!(has_ended(&mut client));
         for _ in 0..2 {
             progress.record_request();

@@ -1,10 +1,10 @@
-//! Checks of the `Host` header (RFC 9112, 3.2).
+//! Checks the `Host` header of a request (RFC 9112, 3.2).
 
 use axum::http::uri::Authority;
 use axum::http::{Request, Version, header};
 
-/// Returns what is wrong with the `Host` header, or `None` if it is valid. The server responds to an invalid one with
-/// 400.
+/// Returns what is wrong with the `Host` header, or `None` if it is valid. The server responds to an invalid header
+/// with 400.
 pub(super) fn host_fault<B>(request: &Request<B>) -> Option<&'static str> {
     let mut hosts = request.headers().get_all(header::HOST).iter();
     match (hosts.next(), hosts.next()) {

@@ -133,16 +133,16 @@ async fn serve_requests<S>(
     let stream =
         RangeBypass::new(stream, answers.connections.fast_path, cached_range, answers.progress.clone());
     let mut http = http1::Builder::new();
-    // hyper's own timeout is off. [`TimedSocket`] has one, and it also takes request bodies and responses into account.
+    // Turn off hyper's own timeout. The timeouts of [`TimedSocket`] also cover request bodies and responses.
     http.header_read_timeout(None);
     http.max_header_size(answers.connections.limits.head_bytes);
-    // hyper then drops the request of a client that disconnects. [`DelayedEnd`] hides the end of the stream from hyper
-    // while the client may still be waiting for the response.
+    // With this setting, hyper drops the request of a client that disconnects. [`DelayedEnd`] hides the end of the
+    // stream from hyper while the client may still be waiting for the response.
     http.half_close(false);
     let answer = service_fn(|request| {
         has_requested.store(true, Ordering::Relaxed);
-        // Record the request here. hyper reads from the connection again before it first polls the future of the
-        // response.
+        // Record the request here, and not in the future of the response, because hyper reads from the connection again
+        // before it first polls that future.
         answers.progress.record_request();
         answers.answer_request(request)
     });
@@ -154,7 +154,7 @@ async fn serve_requests<S>(
             ShutdownPhase::Running => {}
             ShutdownPhase::Draining => {
                 connection.as_mut().graceful_shutdown();
-                // Poll with the waker of this task: an idle connection keeps this waker.
+                // Poll with the waker of this task, because an idle connection keeps the waker of the last poll.
                 let polled = poll_fn(|context| Poll::Ready(connection.as_mut().poll(context))).await;
                 if let Poll::Ready(done) = polled {
                     return done.unwrap_or_else(|error| log_failure(peer, &error));
@@ -166,7 +166,7 @@ async fn serve_requests<S>(
             }
             ShutdownPhase::Closing => return log_shutdown_close(peer),
         }
-        // One channel serves all phases, because each future here is polled with every request.
+        // Use one channel for all phases, because each additional future here would be polled for every request.
         tokio::select! {
             biased;
             done = connection.as_mut() => {
@@ -184,7 +184,8 @@ fn log_shutdown_close(peer: Peer) {
     tracing::info!(%peer, "connection closed at shutdown");
 }
 
-/// Logs why a connection failed. Most failures are caused by clients, so only slow clients cause a warning.
+/// Logs why a connection failed. The level is `warn` after a timeout for a request body or a response. Other failures
+/// are logged at `debug`, because clients cause most of them.
 fn log_failure(peer: Peer, error: &hyper::Error) {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
     let timeout: Option<&ClientTimeout> =

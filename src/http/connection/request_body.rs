@@ -29,7 +29,8 @@ pub(super) struct DrainedBody {
 
 impl DrainedBody {
     pub(super) fn wrap_request(request: Request<Incoming>, progress: ConnectionProgress) -> Request<Self> {
-        // A client that waits for `100 Continue` sends no body before it, and gets the final response instead.
+        // A client with `Expect: 100-continue` sends no body before it receives `100 Continue`. If it receives the
+        // final response instead, there is no body to discard.
         let is_awaited = !request.headers().contains_key(header::EXPECT);
         request.map(|body| Self { body: Some(body), is_awaited, progress })
     }

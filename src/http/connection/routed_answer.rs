@@ -1,9 +1,9 @@
 //! Runs the handler of a request on the thread of the connection, and moves it to another thread only if it must wait.
 //!
 //! The server responds from memory to most polls and repeated reports of agents. For such a response, waking another
-//! thread and then this one again would take longer than the handler itself. So the thread of the connection polls the
-//! handler first. If the handler waits for anything except a short request body, the runtime of the routes continues
-//! it. Handlers move long computations to other threads, and they yield before they parse a body.
+//! thread and then the thread of the connection again would take longer than the handler itself. So the thread of the
+//! connection polls the handler first. If the handler waits for anything except a short request body, the runtime of
+//! the routes continues it. Handlers move long computations to other threads, and they yield before they parse a body.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -83,7 +83,7 @@ impl Future for RoutedAnswer {
 impl Drop for RoutedAnswer {
     fn drop(&mut self) {
         match &mut self.state {
-            // The destructors of the handler's values run in the runtime of the routes too.
+            // Enter the runtime of the routes, so that the destructors of the handler's values run in it too.
             AnswerState::Here { answer, .. } => {
                 let _entered = self.routes.enter();
                 *answer = Box::pin(std::future::pending());

@@ -15,9 +15,9 @@ use crate::http::zerocopy::LONG_LEN;
 /// A response body that records when hyper has received its last frame. It also returns no further frame to hyper while
 /// a long frame is unsent.
 ///
-/// Each long frame may be a separate buffer, so a thousand slow clients can hold a thousand buffers. Without the wait
-/// there would be more: hyper accepts frames until it holds 400 KiB or 16 frames. Short frames, such as the text
-/// between ranges, are sent together.
+/// Each long frame may be a separate buffer, so a thousand slow clients can hold a thousand buffers. Without the wait,
+/// each client could hold several buffers, because hyper accepts frames until it holds 400 KiB or 16 frames. Short
+/// frames, such as the text between ranges, are sent together.
 pub(super) struct TrackedBody {
     body: Body,
     progress: ConnectionProgress,

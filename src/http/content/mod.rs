@@ -138,7 +138,8 @@ impl ServedFile {
     }
 }
 
-/// Creates a response. An extension of it names the base image of the body, for the connection.
+/// Creates a response. An extension of the response names the base image of the body, so that the connection can send
+/// its pages.
 fn to_response((status, fields): (StatusCode, HeaderMap), body: AnswerBody) -> Response<AnswerBody> {
     let base_file = body.base_file();
     let mut response = Response::new(body);

@@ -171,7 +171,7 @@ impl Body for PlanBody {
             let source = self.plan.source().name();
             let (offset, left) = (self.current.start, self.left);
             tracing::error!(source, offset, left, %error, "download aborted: base image unusable");
-            // So that `drop` does not log the error again.
+            // Prevent `drop` from logging the error again.
             self.left = 0;
         }
         Poll::Ready(polled.map(|bytes| bytes.map(Frame::data)))
@@ -187,8 +187,8 @@ impl Body for PlanBody {
 }
 
 impl Drop for PlanBody {
-    /// Logs why a base image could not be sent. If the file was truncated during a write, only the kernel notices it,
-    /// and hyper reports only a failed connection.
+    /// Logs why a base image could not be sent. If the file was truncated during a write, hyper reports only a failed
+    /// connection, so this function checks the stamp of the file.
     fn drop(&mut self) {
         if self.left == 0 {
             return;

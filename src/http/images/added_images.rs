@@ -10,8 +10,8 @@ use super::server::ImageServer;
 /// The pause before the next attempt after a database error.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Passes the base images that users added to a server ([`ImageServer::set_added_images`]). Does so again after every
-/// change in the inventory, until its database is closed.
+/// Passes user-added base images to an image server ([`ImageServer::set_added_images`]), and does so again after every
+/// change in the inventory. Ends when the database of the inventory is closed.
 pub async fn follow_added_images(inventory: Inventory, server: ImageServer) {
     let mut feed = inventory.records().store().feed().subscribe();
     loop {

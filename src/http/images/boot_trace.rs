@@ -72,7 +72,8 @@ pub(super) struct ReaderTrace {
     reader: ReaderKey,
     etag: String,
     len: u64,
-    /// Finds the files of the base image. The reference is weak, so a trace does not keep the plan in memory.
+    /// The plan, to find the files of the base image. The reference is weak, so a trace does not keep the plan in
+    /// memory.
     planned: Weak<PlannedFile>,
     progress: Mutex<TraceState>,
 }

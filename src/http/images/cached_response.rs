@@ -72,7 +72,8 @@ impl ImageServer {
                 && (recent.client, recent.mode) == (requester.client, requester.mode)
                 && self.is_still_valid(recent, now)
         };
-        // All connections share the table. The last response of this connection needs no lookup.
+        // Try the last response of this connection first, because it needs no lookup in the table that all connections
+        // share.
         let mut last = requester.last.lock().unwrap_or_else(PoisonError::into_inner);
         if !last.as_ref().is_some_and(is_same) {
             *last = self.0.recent.find(url, requester.client).filter(is_same);

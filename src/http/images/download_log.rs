@@ -1,4 +1,4 @@
-//! The log line for a download.
+//! Logs downloads of image files, with their size, duration and rate.
 //!
 //! BMCs read an image in thousands of ranges, and the boot trace reports these. So only a response with the whole file,
 //! or with a long part up to its end, counts as a download.
@@ -75,7 +75,8 @@ impl Drop for DownloadLog {
         if bytes >= self.expected {
             log_end!(info, "download finished");
         } else if self.status == StatusCode::PARTIAL_CONTENT {
-            // Some clients request all bytes up to the end, and disconnect when they have received what they need.
+            // Log this only at `debug`, because some clients request all bytes up to the end, and disconnect when they
+            // have received the bytes that they need.
             log_end!(debug, "download broke off");
         } else {
             log_end!(info, "download broke off");
@@ -85,7 +86,7 @@ impl Drop for DownloadLog {
 
 fn mib_per_second(bytes: u64, took: Duration) -> f64 {
     const MIB: f64 = 1024.0 * 1024.0;
-    /// The resolution of the clock. As a minimum, it keeps the rate of short downloads finite.
+    /// Minimum duration in seconds: the resolution of the clock. It keeps the rate of a short download finite.
     const SHORTEST: f64 = 1e-6;
     bytes as f64 / MIB / took.as_secs_f64().max(SHORTEST)
 }

@@ -106,7 +106,7 @@ impl ImageInputs for EmbeddedInputs {
     }
 }
 
-/// Calls a function for each removed infra-env. It can miss a removal if events are lost.
+/// A listener that calls a function for each removed infra-env. It can miss a removal if events are lost.
 struct RemovalListener(Box<dyn Fn(Uuid) + Send + Sync>);
 
 impl fmt::Debug for RemovalListener {

@@ -65,10 +65,10 @@ impl InfraEnvSnapshot {
     }
 }
 
-/// Whether a snapshot is still current, as far as the source can determine without waiting.
+/// The currency of a snapshot, as far as the source can determine it without waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Currency {
-    /// The infra-env is unchanged. For half a second, ranges of its image are sent without another call of the source.
+    /// The infra-env is unchanged. For half a second, ranges of its image are sent without another call to the source.
     Current,
     /// The infra-env has changed but still exists. The plan stays cached for URLs with its revision.
     Changed,

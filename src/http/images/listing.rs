@@ -47,8 +47,8 @@ struct ListedFile {
 }
 
 impl ImageServer {
-    /// Lists the files of an infra-env. `who` is the id or token in the URL of the request. The listed URLs contain it
-    /// too.
+    /// Lists the files of an infra-env. `who` is the id or token in the URL of the request, and also in the listed
+    /// URLs.
     pub(super) async fn list_files(
         &self,
         id: InfraEnvId,

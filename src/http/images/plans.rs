@@ -1,8 +1,9 @@
 //! A cache of the plans of recently requested images.
 //!
-//! A plan is dropped with its infra-env and with its base image. It keeps the file of the base image open, so a deleted
-//! file would otherwise still occupy disk space. Responses in progress keep their plans. A change of the infra-env does
-//! not drop its plans: a client that is still reading ranges of the old revision can continue while the plan is cached.
+//! A plan is dropped when its infra-env or its base image is removed. A plan keeps the file of the base image open, so
+//! a deleted file would otherwise still occupy disk space. Responses in progress keep their plans. A change of the
+//! infra-env does not drop its plans: a client that is still reading ranges of the old revision can continue while the
+//! plan is cached.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -138,7 +139,8 @@ impl SharedPlanCache {
         is_removed: impl Fn() -> bool,
         make: impl AsyncFnOnce() -> Result<PlannedFile, ApiError>,
     ) -> Result<Arc<PlannedFile>, ApiError> {
-        // Check this under the lock: if the base image is released later, the new plan is dropped with the others.
+        // Check this under the lock: if the base image is released later, the new plan is dropped with all other plans
+        // for that base image.
         let cell = self.with_cache(|cache| match base.is_released() {
             true => Arc::default(),
             false => cache.plan_cell(&key),
@@ -180,8 +182,8 @@ impl SharedPlanCache {
         drop(self.with_cache(|cache| cache.remove_all(|key| key.base == base)));
     }
 
-    /// Drops the plans of a removed infra-env. Not called for a change that keeps the image. If the event of a removal
-    /// is lost, the plans stay until the cache is full.
+    /// Drops the plans of a removed infra-env. If the event about the removal is lost, the plans stay until the cache
+    /// is full.
     pub(super) fn drop_infra_env(&self, id: InfraEnvId) {
         let is_of = |key: &PlanKey| key.revision.as_ref().is_some_and(|(infra_env, _)| *infra_env == id);
         drop(self.with_cache(|cache| cache.remove_all(is_of)));

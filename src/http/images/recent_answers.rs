@@ -22,7 +22,7 @@ use crate::http::zerocopy::BodyMode;
 
 /// Maximum number of responses in the table.
 const MAX_ANSWERS: NonZero<usize> = NonZero::new(2048).unwrap();
-/// How long a response is reused without a call of the source. A change reported by the source ends this earlier.
+/// How long a response is reused without a call to the source. A change reported by the source ends this earlier.
 pub(super) const FRESH: Duration = Duration::from_millis(500);
 
 /// The recent responses by URL and client.
@@ -32,7 +32,7 @@ pub(super) struct RecentAnswers {
     hasher: RandomState,
 }
 
-/// What is needed to respond to another request for the same URL.
+/// A recent response: everything needed to respond to another request for the same URL.
 #[derive(Debug)]
 pub(super) struct RecentAnswer {
     pub(super) url: PathAndQuery,
@@ -42,8 +42,8 @@ pub(super) struct RecentAnswer {
     /// The state of the snapshot, if the request was for an infra-env. The reference is weak, because the source limits
     /// its own cache. Once the state is dropped from that cache, the infra-env no longer counts as current.
     pub(super) infra_env: Option<Weak<dyn Any + Send + Sync>>,
-    /// A weak reference, because [`SharedPlanCache`](super::plans::SharedPlanCache) limits the number of plans in
-    /// memory.
+    /// The plan. The reference is weak, because [`SharedPlanCache`](super::plans::SharedPlanCache) limits the number of
+    /// plans in memory.
     pub(super) planned: Weak<PlannedFile>,
     pub(super) trace: Option<Arc<ReaderTrace>>,
     pub(super) meter: FileMeter,

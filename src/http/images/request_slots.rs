@@ -10,8 +10,8 @@ use inventory::api::ApiError;
 /// creation. The Assisted Image Service has the same limit.
 pub(crate) const MAX_REQUESTS: usize = 400;
 
-/// The request slots. A request releases its slot before its body is sent. A body takes as long as the client reads,
-/// and would block all other clients.
+/// The request slots. A request releases its slot before the response body is sent. Otherwise, slow clients could hold
+/// all slots and block other clients.
 #[derive(Clone, Debug)]
 pub(super) struct RequestSlots(Arc<Semaphore>);
 

@@ -21,7 +21,7 @@ use inventory::api::Query;
 use inventory::catalogue::CpuArchitecture;
 use inventory::id::InfraEnvId;
 
-/// The parts of a request without its path parameters.
+/// The parts of a request other than its path parameters.
 #[derive(Debug)]
 pub(super) struct ImageRequest {
     pub(super) method: Method,

@@ -35,7 +35,8 @@ impl ImageServer {
         }
         let of_machine = (target.artifact, target.machine);
         let planned = self.planned_image((infra_env, current), (image, base), of_machine).await?;
-        // The infra-env may have changed since the URL was published, or since the client read the first range.
+        // Compare the revisions, because the infra-env may have changed since the URL was published, or since the
+        // client read the first range.
         if planned.revision == Some(revision) {
             return Ok(planned);
         }
@@ -63,7 +64,8 @@ impl ImageServer {
                 self.current_revision(current, (target.artifact, &other)).await?
             }
             Some(_) => planned.revision,
-            // The catalogue has no such base image. The URL without a revision leads to that error.
+            // The catalogue has no such base image. Return a URL without a revision: a request for it reports that
+            // error.
             None => None,
         };
         let of = (version.as_str(), *architecture);

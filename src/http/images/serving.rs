@@ -247,7 +247,7 @@ impl ImageServer {
     ) -> Result<Arc<PlannedFile>, ApiError> {
         let what = PlanKind::File(file);
         let key = PlanKey { what, revision: None, base: base.id() };
-        // The file belongs to no infra-env.
+        // The file belongs to no infra-env that could be removed.
         let is_removed = || false;
         self.0
             .plans
@@ -294,8 +294,8 @@ impl ImageServer {
         result.map_err(|error| cannot_make_error(&error))
     }
 
-    /// Returns the response with a plan's bytes or digest. The boot trace records the bytes sent of an infra-env's
-    /// images.
+    /// Returns the response with a plan's bytes or digest. For images of an infra-env, the boot trace records the sent
+    /// bytes.
     async fn send_planned_file(
         &self,
         planned: Arc<PlannedFile>,
@@ -386,7 +386,8 @@ fn not_ready_error(error: ImageNotReady) -> ApiError {
 mod tests {
     use super::*;
 
-    /// A retry would not help, and the digests are of no use to clients.
+    /// A retry would not help, so the status is not 503. The digests are of no use to clients, so the reason contains
+    /// none.
     #[test]
     fn contradictory_digest_is_an_internal_error_without_details() {
         let (expected, found) = (Digest::from_data(b"one"), Digest::from_data(b"two"));

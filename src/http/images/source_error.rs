@@ -1,4 +1,4 @@
-//! Errors of a source of infra-envs.
+//! The error that a source of infra-envs returns for a request that it refuses.
 
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};

@@ -5,9 +5,9 @@ use std::time::Duration;
 /// The limits of a server for its clients.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerLimits {
-    /// Maximum number of connections. Further ones wait in the kernel's queue. Each connection needs a file descriptor
-    /// and some KiB of memory, so this mainly limits the descriptors. A hundred machines that run aria2 with 16
-    /// connections each use less than half of the default.
+    /// Maximum number of connections. Further connections wait in the kernel's queue. Each connection needs a file
+    /// descriptor and some KiB of memory, so this mainly limits the descriptors. A hundred machines that run aria2 with
+    /// 16 connections each use less than half of the default.
     pub connections: usize,
     /// Maximum number of connections from one client address. A typical client stays far below: a BMC opens a few
     /// connections, and aria2 opens 16. But one address may be a proxy for many clients, so half of all connections is

@@ -41,8 +41,8 @@ impl DetachedSocket {
     }
 }
 
-/// Counts a large write as several operations. tokio counts it as one. A download to a fast client would then delay the
-/// other tasks of its thread by up to 128 large writes.
+/// Counts a large write as several operations. tokio counts each write as one operation, so a download to a fast client
+/// would delay the other tasks of its thread by up to 128 large writes.
 pub(in crate::http) fn charge_task_budget(
     result: Poll<io::Result<usize>>,
     context: &mut Context<'_>,

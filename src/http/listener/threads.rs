@@ -20,7 +20,7 @@ pub(super) struct ConnectionThreads(Arc<ThreadLoops>);
 struct ThreadLoops {
     loops: Vec<Handle>,
     next: AtomicUsize,
-    /// Dropping it ends the threads.
+    /// The sender that ends the threads when it is dropped.
     _end: watch::Sender<()>,
 }
 

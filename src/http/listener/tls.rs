@@ -167,7 +167,7 @@ struct CurrentCertificate {
     pair: RwLock<Arc<CertifiedKey>>,
     /// The versions of both files at the last attempt to read them.
     versions: Mutex<[Option<FileVersion>; 2]>,
-    /// Requests that the files are read again.
+    /// The signal to read the files again.
     reload_request: Notify,
 }
 

@@ -31,7 +31,7 @@ impl ValidityPeriod {
     }
 
     /// Returns the validity of a certificate. rustls reveals the dates only in verification errors. Verification checks
-    /// the dates first, so this calls it with a time before and a time after the validity.
+    /// the dates first, so this function verifies the certificate at a time before and at a time after its validity.
     fn of_certificate(certificate: &CertificateDer<'_>) -> Option<Self> {
         let parsed = ParsedCertificate::try_from(certificate).ok()?;
         let verify = |at: Duration| {

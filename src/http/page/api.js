@@ -76,7 +76,7 @@ export const api = {
   clusters: () => ask(`${V2}clusters`),
   preflight: (infraEnv) => ask(`${ofInfraEnv(infraEnv)}/preflight`),
   files: (infraEnv) => ask(`i/${nameInUrls(infraEnv)}`),
-  /** Returns the size of a file for one host, if it exists. The listing does not contain it. */
+  /** Returns the size of a file for one host, if the file exists. The list of files does not contain such sizes. */
   async sizeFor(infraEnv, mac, name) {
     const response = await send(`i/${nameInUrls(infraEnv)}/${mac}/${name}`, "HEAD");
     return response.ok ? Number(response.headers.get("Content-Length")) : undefined;

@@ -3,7 +3,7 @@
 import { api } from "./api.js";
 import { badge, byId, cell, element, humanBytes, progressBar, renew } from "./dom.js";
 
-/** The last response shown, as text. The page is updated only if it changes. */
+/** The last response shown, as text. The page is updated only if the response changes. */
 let current;
 /** The base images in the last response. */
 let images = [];

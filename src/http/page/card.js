@@ -93,7 +93,7 @@ export class Card {
       const { network, ignition } = await api.preflight(this.infraEnv);
       this.showCounts([...network, ...ignition]);
     } catch {
-      // The open card shows the error.
+      // Ignore the error, which the open card shows. The next call tries again.
       this.countedAt = undefined;
     }
   }

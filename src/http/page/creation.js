@@ -14,7 +14,7 @@ const TEXTS = [
   "additional_ntp_sources", "additional_trust_bundle", "ignition_config_override",
 ];
 const PROXIES = ["http_proxy", "https_proxy", "no_proxy"];
-/** Patterns that detect in an error message which field it is about. */
+/** The fields of the form, each with a pattern for the error messages about this field. */
 const ABOUT = {
   pull_secret: /pull.secret/i,
   ssh_authorized_key: /ssh.(authorized.)?key/i,

@@ -11,7 +11,7 @@ const slot = (name) => dialog.querySelector(`[data-slot=${name}]`);
 const problem = dialog.querySelector(".problem");
 const choice = byId("delete-hosts");
 
-/** Identifies the last time that the dialog was opened. */
+/** The identity of the most recent opening of the dialog. */
 let current;
 
 /** Asks the user to confirm, then deletes an infra-env. Calls `onDeleted` afterwards. */
@@ -56,7 +56,7 @@ function readHosts(infraEnv, isWanted) {
     if (isWanted()) offerHosts(all);
     return all;
   });
-  // The error is shown after a click.
+  // Ignore the error here, because it is shown after a click.
   hosts.catch(() => {});
   return hosts;
 }

@@ -4,7 +4,7 @@ import { addressList, badge, cell, definitions, element, humanBytes, plural } fr
 
 /** The statuses of validations, the most important first. */
 const STATUSES = ["failure", "error", "pending", "success"];
-/** The values of BMC addresses that mean "none". */
+/** The values of a BMC address if the host has no BMC. */
 const NO_BMC = ["", "0.0.0.0", "::/0"];
 
 /** Creates the details. They contain no controls, so `renew` can update them in place. */

@@ -11,7 +11,7 @@ const MAX_REASON = 160;
 
 export class HostRow {
   constructor({ id, infra_env_id }) {
-    // The same machine has the same id in every infra-env.
+    // Include the id of the infra-env, because a machine has the same host id in every infra-env.
     const detailsId = `host-${infra_env_id}-${id}`;
     this.button = element("button", { type: "button", className: "expander", "aria-expanded": "false", "aria-controls": detailsId });
     this.button.addEventListener("click", () => this.toggle());

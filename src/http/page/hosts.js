@@ -13,8 +13,8 @@ const MAX_LISTED = 50;
 /** Maximum number of hosts to count. Each takes 2 KB of the response. */
 const MAX_COUNTED = 500;
 /**
- * The refresh interval of the list in milliseconds, with and without the stream of changes. The stream does not report
- * check-ins, because agents poll once a minute.
+ * The refresh interval of the list in milliseconds, with and without the stream of changes. The list is refreshed even
+ * with the stream, because the stream does not report check-ins. Agents check in once a minute.
  */
 const LIST_INTERVAL = { withStream: 30_000, alone: 3000 };
 /** The minimum time between two counts in milliseconds: a constant, plus a time for each host. */

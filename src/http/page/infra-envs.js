@@ -84,7 +84,7 @@ function cardOf(infraEnv) {
 
 async function afterDeletion({ id }) {
   forgetNames(id);
-  // Otherwise the card would request parts of a deleted infra-env.
+  // Remove the card, which would otherwise request data about the deleted infra-env.
   cards.delete(id);
   history.replaceState(null, "", location.pathname);
   await refresh();

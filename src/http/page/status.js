@@ -15,7 +15,7 @@ export function statusWithReasons({ status, status_info, validations_info }, lim
   return [badge(status), limited("hint", withoutMessages(status_info ?? "", messages), limit), reasons];
 }
 
-/** Returns the different messages of failing validations. */
+/** Returns the distinct messages of failing validations. */
 function failingMessages(validations) {
   const all = Object.values(JSON.parse(validations || "{}")).flatMap((list) => list ?? []);
   return [...new Set(all.filter(({ status }) => FAILING.includes(status)).map(({ message }) => message))];

@@ -4,9 +4,9 @@
 //! [buffers](super::buffers). In both cases, they are in memory before the body returns them (see [`Residency`]).
 //!
 //! If the file changes while the body is sent, the reader returns an error. A leased file cannot change. For other
-//! files, the stamp is compared at the start of the response. If bytes are read into buffers, it is also compared after
-//! each read. If another file has replaced this one, the body waits until the old file is hashed again.
-//! file has replaced it, the body waits until the file was hashed again.
+//! files, the stamp is compared at the start of the response. If bytes are read into buffers, the stamp is also
+//! compared after each read. If another file has replaced the base image's file, the body waits until the old file is
+//! hashed again.
 
 use std::io;
 use std::ops::Range;
@@ -43,7 +43,7 @@ pub(in crate::http) struct BaseReader {
 enum BytesAccess {
     Mapped(Bytes),
     Read,
-    /// The source has no file, so its pages cannot be probed.
+    /// Every read runs on a blocking thread, because the source has no file whose pages could be probed.
     ReadBlocking,
 }
 

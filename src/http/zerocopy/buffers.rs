@@ -11,7 +11,8 @@ const BUFFER_LEN: usize = 32 << 10;
 /// Maximum number of pooled buffers (4 MiB in total), in use or free. All downloads share them.
 const MAX_BUFFERS: usize = 128;
 /// The length of a buffer allocated while all pooled ones are in use, and freed after use. It holds one TLS record, so
-/// it is free again after one encryption. Of a longer buffer, a client that reads nothing would keep the second half.
+/// it is free again after one encryption. A client that reads nothing would keep the second half of a longer buffer in
+/// memory.
 const SHORT_LEN: usize = 16 << 10;
 /// Minimum length of a span for a pooled buffer. A shorter span gets memory of exactly its length, because a body may
 /// hold several of them.
@@ -45,7 +46,7 @@ pub(in crate::http) fn read_span(source: &Source, span: Extent) -> io::Result<By
     };
     let len = part.len();
     source.read_exact_at(part, span.offset()).map_err(io::Error::other)?;
-    // A pooled buffer still has bytes of an earlier span after these.
+    // Return only the bytes of this span: a pooled buffer may still have bytes of an earlier span after them.
     let mut bytes = Bytes::from_owner(buffer);
     bytes.truncate(len);
     Ok(bytes)

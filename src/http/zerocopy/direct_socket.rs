@@ -9,10 +9,10 @@ use crate::http::listener::Socket;
 use crate::sys::unacked_bytes;
 
 /// The socket operations that [`TimedSocket`](super::TimedSocket) needs in addition to reading and writing. Each layer
-/// between it and the socket forwards them.
+/// between the `TimedSocket` and the socket forwards these operations.
 pub(in crate::http) trait DirectSocket {
-    /// Writes without waiting, even if the kernel has not reported the socket as writable. The kernel does that only
-    /// after a large part of its buffer was sent, which takes long for a slow client.
+    /// Writes without waiting, even if the kernel has not reported the socket as writable. The kernel reports this only
+    /// after a large part of its send buffer was sent, which takes long for a slow client.
     fn write_now(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
 
     /// Returns the number of bytes that the kernel holds because the client has not acknowledged them.

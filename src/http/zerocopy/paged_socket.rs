@@ -105,7 +105,7 @@ impl PagedSocket {
         }
     }
 
-    /// Makes the kernel hold back an incomplete packet, or send it. If it were sent, the rest of each write would
+    /// Makes the kernel hold back an incomplete packet, or send it. Without holding back, the rest of each write would
     /// become a separate packet as soon as the client acknowledges more. A stream of pages would take up to twice as
     /// many packets, and a stream of TLS records four times as many.
     fn set_corked(&mut self, is_corked: bool) -> io::Result<()> {
@@ -157,7 +157,7 @@ impl PagedSocket {
             let tried = socket.try_io(Interest::WRITABLE, || {
                 let (sent, all) = send_copies_and_pages(socket, copies, pages)?;
                 sent_len = sent;
-                // The socket is full. With this error, tokio waits until it is writable again.
+                // The socket is full. This error makes tokio wait until the socket is writable again.
                 if all { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
             });
             match tried {
@@ -306,7 +306,7 @@ mod tests {
     async fn flushed_bytes_do_not_wait_for_more() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(1 << 20).unwrap();
-        // A file that is open for writing cannot be leased.
+        // Close the file, because a file that is open for writing cannot be leased.
         let path = file.into_temp_path();
         let base = Arc::new(BaseFile::new(Arc::new(Source::open(&path).unwrap())));
         let mapped = base.mapped_bytes().unwrap();

@@ -430,8 +430,8 @@ impl<S: AsyncWrite + DirectSocket + Unpin> AsyncWrite for TimedSocket<S> {
         self.socket.is_write_vectored()
     }
 
-    /// Skips the flush if the next part of the response is expected immediately. hyper flushes between parts too, and
-    /// without the flush they are sent together.
+    /// Flushes the socket, unless the next part of the response is expected immediately. hyper also flushes between two
+    /// parts of a response, and without that flush the parts are sent together.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if this.progress.has_more() {

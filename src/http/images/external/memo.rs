@@ -19,7 +19,8 @@ use inventory::catalogue::CpuArchitecture;
 use inventory::id::InfraEnvId;
 use inventory::json::to_json;
 
-/// Maximum size of the cache in bytes. It is enough for hundreds of configs with the networks of dozens of hosts.
+/// Maximum size of the cache in bytes. It is sufficient for hundreds of configs, each with the network configs of
+/// dozens of hosts.
 const ROOM: usize = 64 << 20;
 /// The size of an entry in addition to the cached responses.
 const ENTRY_OVERHEAD: usize = 1024;
@@ -77,7 +78,8 @@ impl InputsMemo {
 
     /// Returns the condition for the next request for the config.
     pub(super) fn next_condition(&self) -> CallCondition {
-        // Use the time only if no further change can have the same one. An entity tag is more precise.
+        // Use the time only if no further change can have the same time, and if there is no entity tag, which is more
+        // precise.
         let since = self.last_modified.filter(|_| self.is_settled && self.etag.is_none());
         CallCondition { none_match: self.etag.clone(), modified_since: since }
     }
@@ -87,7 +89,7 @@ impl InputsMemo {
         self.is_settled && self.has_same_time(answer) && self.has_same_config(answer)
     }
 
-    /// Returns `true` if a new response has the same time, and the same config except for signatures.
+    /// Returns `true` if a new response has the same `Last-Modified`, and the same config except for signatures.
     pub(super) fn differs_in_signatures(&self, answer: &ConfigAnswer) -> bool {
         self.has_same_time(answer) && self.has_same_config(answer)
     }
@@ -219,7 +221,7 @@ struct MemoCache {
 #[derive(Debug, Default)]
 struct MemoCacheEntry {
     entry: Arc<tokio::sync::Mutex<MemoEntry>>,
-    /// 0 until the first call has succeeded.
+    /// The size of the entry. 0 until the first call has succeeded.
     bytes: usize,
 }
 

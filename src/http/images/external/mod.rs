@@ -176,7 +176,7 @@ impl ExternalInputs {
         };
         let kernel_arguments =
             infra_env.as_ref().map(service::RemoteInfraEnv::kernel_arguments).transpose()?;
-        // For network boot, the iPXE script contains the kernel arguments.
+        // For network boot, the iPXE script contains the kernel arguments, so the image has none.
         let kernel_arguments = kernel_arguments.unwrap_or_default();
         // Ignore an invalid value, because the URL may select the base image.
         let live_image = infra_env.and_then(|infra_env| infra_env.base_image_version().ok());

@@ -1,4 +1,4 @@
-//! The calls to the external service, with the caller's credentials. Also the errors for callers if a call fails.
+//! Calls the external service with the caller's credentials. If a call fails, creates the error for the caller.
 
 use std::error::Error;
 use std::fs;
@@ -159,7 +159,8 @@ impl ServiceClient {
         // Subtract the whole round trip from `Date`, so that the result is never later than the call.
         let elapsed = TimeDelta::from_std(start.elapsed()).unwrap_or(TimeDelta::MAX);
         let called_at = header_date(headers, &header::DATE).and_then(|date| date.checked_sub_signed(elapsed));
-        // A 304 response to `If-Modified-Since` need not repeat `Last-Modified`.
+        // A 304 response to `If-Modified-Since` need not repeat `Last-Modified`. The time of the request then still
+        // applies.
         let is_not_modified = response.status() == StatusCode::NOT_MODIFIED;
         let unchanged_since = condition.modified_since.filter(|_| is_not_modified);
         let last_modified = header_date(headers, &header::LAST_MODIFIED).or(unchanged_since);
@@ -288,8 +289,8 @@ impl CallCondition {
         for (name, text) in
             [(header::IF_NONE_MATCH, self.none_match.as_ref()), (header::IF_MODIFIED_SINCE, since.as_ref())]
         {
-            // The values come from headers, so they are valid header values. Without the header, the response would
-            // contain the whole config.
+            // The values come from headers of the service, so they are valid header values. If a value were invalid,
+            // the request would omit it, and the response would contain the whole config.
             if let Some(value) = text.and_then(|text| HeaderValue::from_str(text).ok()) {
                 headers.insert(name, value);
             }
