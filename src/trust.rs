@@ -3,7 +3,8 @@
 //!
 //! A site without a certificate authority uses self-signed server certificates, which clients trust directly. The
 //! command `openssl req -x509` marks such a certificate as the certificate of an authority. RFC 5280 does not allow a
-//! server to use it, but the clients of OpenSSL and Go accept it. So does this module.
+//! server to use it, but the clients of OpenSSL and Go accept it. This module accepts
+//! it too.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -26,7 +26,7 @@ pub(crate) fn check_networks(
         let finding = DiscoveryFinding::new(finding.severity, place, finding.message.clone());
         findings.push(finding.with_kind(FindingKind::Network));
     }
-    // A booted machine finds its network by its MAC addresses.
+    // A booted machine selects its network by MAC address, so it could not use a network without MAC addresses.
     for host in hosts.iter().filter(|host| host.network.interfaces().is_none()) {
         let message = "has no MAC addresses; use an NMStateConfig, or a list with mac_interface_map";
         let finding = DiscoveryFinding::new(Severity::Error, host.place(), message);
@@ -57,11 +57,12 @@ pub(crate) fn report_compose_error(
     }
 }
 
-/// Converts a finding about the override at `place`.
+/// Converts a config finding about the override at `place` to a discovery finding.
 fn override_finding(finding: &ConfigFinding, place: &SourceLocation) -> DiscoveryFinding {
     let ConfigFinding { severity, pointer, position, message, .. } = finding.clone();
     let SourceLocation { file, line, path } = place.clone();
-    // If the override is a string in a manifest, a line number of the config is not a line number of the manifest.
+    // If the override is a string in a manifest, the line number within the config is not a line number of the
+    // manifest. The finding then contains the line of the string, and the message contains the path in the config.
     let (line, message) = match path.is_empty() {
         true => (position.map(|it| it.line).or(line), message),
         false if pointer.is_empty() => (line, message),

@@ -1,4 +1,4 @@
-//! Errors of creating discovery images.
+//! Errors from creating discovery images.
 
 use ignition::config::ConfigError;
 use ignition::discovery::{ComposeError, InputError};

@@ -115,8 +115,8 @@ impl Image {
         if filled == len { Ok(bytes.freeze()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 
-    /// Returns an error if the file was changed since the image was created. Losing the last name is allowed: the file
-    /// was replaced or deleted, but the open file keeps its bytes.
+    /// Returns an error if the base image file was changed since the image was created. The file may have been replaced
+    /// or deleted, because the open descriptor still reads the same bytes.
     fn require_unchanged(&self) -> io::Result<()> {
         let copy = |error: &io::Error| io::Error::new(error.kind(), error.to_string());
         let before = self.0.stamp.as_ref().map_err(copy)?;

@@ -71,7 +71,7 @@ impl Inputs {
         &self.version
     }
 
-    /// Returns how the live system of that version sets up networks.
+    /// Returns how the live system of the base image sets up networks.
     #[must_use]
     pub fn generation(&self) -> NetworkGeneration {
         self.generation

@@ -1,4 +1,4 @@
-//! Packing of an infra-env's config, and the plans of its ISOs and initrds over a base image.
+//! Packs an infra-env's config, and plans the ISOs and initrds over a base image.
 //!
 //! [`Inputs`](crate::Inputs) are rendered to a [`RenderedConfig`], the files of one image type. They are packed into a
 //! [`PackedConfig`], the archives for initrds. With a [`BaseContext`], this becomes the plan of a full ISO, minimal ISO
@@ -19,7 +19,7 @@ const NMSTATE_IMAGE: &str = "nmstate.img";
 /// The path in the config archive that Ignition reads.
 const CONFIG: &str = "config.ign";
 
-/// A base image, with the program extracted from it.
+/// A base image, with the program `nmstatectl` extracted from it.
 #[derive(Clone, Copy, Debug)]
 pub struct BaseContext<'a> {
     /// The base image.

@@ -39,14 +39,14 @@ pub enum PlanFileError {
         /// The error of the decoder.
         source: base64::DecodeError,
     },
-    /// The plan file is for another base image.
+    /// The opened base image is not the base image of the plan file.
     #[error("{base} is not the base image of this plan: it has {found}, expected {wanted}")]
     OtherBase {
-        /// The name of the other base image.
+        /// The name of the opened base image.
         base: String,
-        /// The length and digest of the other base image.
+        /// The length and digest of the opened base image.
         found: Box<ImageIdentity>,
-        /// The length and digest that the plan file requires.
+        /// The length and digest of the base image of the plan file.
         wanted: Box<ImageIdentity>,
     },
     /// This version of the program lays out the image differently from the version that made the plan.

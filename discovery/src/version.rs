@@ -54,7 +54,7 @@ impl FromStr for OpenshiftVersion {
     type Err = InvalidVersion;
 
     fn from_str(text: &str) -> Result<Self, InvalidVersion> {
-        // `Version` ignores build metadata after `+`, but URLs contain it.
+        // `Version` ignores build metadata after `+`, but URLs contain the whole text. Therefore check each character.
         let is_plain = |it: u8| it.is_ascii_alphanumeric() || b".-+".contains(&it);
         let parsed = Version::parse(text).filter(|_| text.bytes().all(is_plain));
         match parsed {

@@ -1,11 +1,12 @@
-//! Texts that may be the networks of hosts. For any text, the checks end, return the same findings twice, and agree
+//! Texts that may be host network configs. For any text, the checks end, return the same findings twice, and agree
 //! with the generator. The keyfiles match the keyfiles that nmstate generates with its own YAML parser.
 //!
 //! ```text
 //! file [NUL logical name NUL MAC address]...
 //! ```
 //!
-//! With names and addresses, the file is the nmstate document of one host and they are its interface map.
+//! With names and addresses, the file is the nmstate document of one host, and the pairs are the interface map of that
+//! host.
 
 #![no_main]
 
@@ -19,8 +20,8 @@ use libfuzzer_sys::fuzz_target;
 use nmstate::NetworkState;
 
 /// Compares keyfiles generated from JSON with keyfiles from nmstate's own YAML parser, if that parser accepts the
-/// document. It refuses some documents that Kindling accepts: null for a whole section, and no-break spaces in
-/// indentation.
+/// document. nmstate's parser refuses some documents that Kindling accepts: null for a whole section, and no-break
+/// spaces in indentation.
 fn compare(document: &str, files: &[Keyfile]) {
     let Ok(state) = NetworkState::new_from_yaml(document) else { return };
     let Ok(mut generated) = state.gen_conf() else {

@@ -37,7 +37,8 @@ pub struct BaseFixture {
     pub regions: Vec<Extent>,
 }
 
-/// The images that inputs can patch: the four base images of `fixtures::hostile`, and others with more mechanisms.
+/// The images that inputs can patch: the four base images of `fixtures::hostile`, and images of other architectures
+/// and eras.
 pub static BASES: LazyLock<Vec<BaseFixture>> = LazyLock::new(|| {
     let variants = [
         (Architecture::X86_64, Era::E2023_07),
@@ -153,9 +154,9 @@ pub const RAW_IMAGE: u8 = 0x80;
 pub const READ_CONTENTS: u8 = 0x40;
 /// Flag in the first byte of an input: also plan a re-layout of the image.
 pub const PLAN_RELAYOUTS: u8 = 0x20;
-/// In place of a region number: the patch has an offset in the image, as four bytes.
+/// Value instead of a region number for a patch at any offset of the image. Four bytes with the offset follow.
 pub const AT_ANY_OFFSET: u8 = 0xFF;
-/// In place of a region number: a new length of the image follows, as four bytes.
+/// Value instead of a region number for a change of the image length. Four bytes with the new length follow.
 pub const NEW_LENGTH: u8 = 0xFE;
 
 /// Decodes an input to an image. Input formats:

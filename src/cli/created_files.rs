@@ -81,7 +81,7 @@ impl CreatedFiles {
             // Held until the exit, so that the command cannot create more files.
             let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
             let is_removed = Self::remove_created(&mut created);
-            // Prevents that a progress bar is drawn again before the exit.
+            // Prevents progress bars from being drawn again before the exit.
             without_bars(|| {
                 if is_removed {
                     eprintln!("Interrupted: nothing was written");

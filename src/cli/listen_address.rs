@@ -93,7 +93,8 @@ impl ResolvedAddresses {
     /// Listens on all addresses. With port 0, all of them use the same free port. Skips addresses that this machine
     /// does not have, such as `::1` without IPv6. Returns an error if no address remains.
     pub(super) async fn bind(&self) -> Result<Vec<Listener>> {
-        /// With port 0: the free port of the first address may be in use at the second one.
+        /// Maximum number of attempts with port 0. An attempt fails if the free port of the first address is in use on
+        /// another address.
         const MAX_ATTEMPTS: usize = 8;
         let mut bound = self.bind_once().await;
         for _ in 1..MAX_ATTEMPTS {
@@ -235,7 +236,7 @@ mod tests {
         assert!(ports[0] != 0 && ports == [ports[0]; 2], "{ports:?}");
     }
 
-    /// 203.0.113.0/24 is reserved for documentation.
+    /// The test uses an address in 203.0.113.0/24, which no machine has: the network is reserved for documentation.
     #[tokio::test]
     async fn foreign_address_of_a_host_is_skipped_unless_it_is_the_only_one() {
         assert_eq!(resolved(&[[203, 0, 113, 7], [127, 0, 0, 1]], 0).bind().await.unwrap().len(), 1);

@@ -13,7 +13,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::images::library::{BaseImageState, ImageState, Library};
 
-/// Without a terminal, a line is logged for each tenth of an image.
+/// Number of equal parts of an image. Without a terminal, a line is logged after each part.
 const TENTHS: u64 = 10;
 /// Maximum time between two log lines about an image.
 const LONGEST_SILENCE: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! Refusals of inputs because of findings.
+//! Refuses inputs because of findings: adds remedies to the findings, prints them, and creates the error.
 
 use ignition::report::Severity;
 

@@ -124,7 +124,8 @@ impl FaultOption {
         Ok(Self { fault, hosts })
     }
 
-    /// Splits a fault from the number of hosts, which defaults to 1. The name of a step's fault also contains a `=`.
+    /// Splits a fault from the number of hosts, which defaults to 1. The fault of a step, such as
+    /// `step:verify-vips=timeout=10%`, contains another `=` before the number.
     fn split_number(text: &str) -> (&str, &str) {
         let earlier = usize::from(text.starts_with("step:"));
         let Some((end, sign)) = text.match_indices('=').nth(earlier) else { return (text, "1") };
@@ -289,7 +290,7 @@ impl ReportOutput {
         Self::Json { lines, writer: tokio::spawn(write_lines(unwritten)) }
     }
 
-    /// Waits until the writer of JSON has ended. On a terminal, waits forever.
+    /// Waits until the JSON writer has ended. On a terminal, waits forever.
     async fn closed(&self) {
         match self {
             Self::Terminal(_) => std::future::pending().await,

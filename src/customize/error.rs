@@ -1,4 +1,4 @@
-//! Errors of a customisation.
+//! Errors from building a customisation.
 
 use ignition::builder::BuildError;
 use ignition::config::ConfigError;

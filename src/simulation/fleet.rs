@@ -24,12 +24,12 @@ use super::report::{HostCounts, SimulationReport};
 const USUAL_AGENT: &str = "quay.io/edge-infrastructure/assisted-installer-agent:latest";
 /// Time that a host takes to reboot.
 const BOOT_TIME: Duration = Duration::from_secs(30);
-/// Reading the list of hosts takes at most one part in `LIST_SHARE` of the time, because a long list is expensive for
-/// the server.
+/// Ratio of the pause after a read of the list of hosts to the duration of the read. A long list is expensive for the
+/// server.
 const LIST_SHARE: u32 = 20;
 /// Maximum time to read the list of hosts for the last report.
 const LAST_LIST_TIME: Duration = Duration::from_secs(10);
-/// The status in reports of hosts that the server does not list.
+/// The status that reports show for hosts that the server does not list.
 const NOT_LISTED: &str = "not registered";
 
 /// Settings of a simulation.

@@ -59,7 +59,7 @@ pub struct Draft {
     pub image_type: Option<Text>,
     /// How long a host waits before it inspects its network, in seconds.
     pub discovery_delay_seconds: Option<Located<u32>>,
-    /// Fields of manifests that a request to a service cannot contain. Each text is the reason or the consequence.
+    /// Manifest fields that a request to a service cannot contain. Each text states the reason or the consequence.
     pub unsent_fields: Vec<Located<&'static str>>,
 }
 

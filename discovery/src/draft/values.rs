@@ -129,7 +129,7 @@ fn parse_or_report<T>(
     findings.value(&text.place.or_whole(field), parse(&text.value).map_err(|error| reason(&error)))
 }
 
-/// Returns the reason of an input error, with the invalid value. Omits the field name, because the location contains
+/// Returns the reason for an input error, with the invalid value. Omits the field name, because the location contains
 /// it.
 pub(crate) fn reason(error: &InputError) -> String {
     match &error.found {

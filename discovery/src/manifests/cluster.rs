@@ -7,7 +7,7 @@ use ignition::network::check::{Cidr, ClusterNetworks, ClusterVip};
 use super::Object;
 use crate::{DiscoveryReport, Located, Text};
 
-/// The known fields of an `AgentClusterInstall`: of its `spec`, and of `spec.networking`.
+/// The known fields of `spec` and `spec.networking` in an `AgentClusterInstall`.
 const FIELDS: [&str; 23] = [
     "apiVIP",
     "apiVIPs",

@@ -40,7 +40,7 @@ const FIELDS: [&str; 19] = [
     "agentLabelSelector",
 ];
 
-/// Fields that a request to a service cannot contain. The second text is the reason or the consequence.
+/// Fields that a request to a service cannot contain, each with the reason or the consequence.
 const UNSENT_FIELDS: [(&str, &str); 3] = [
     ("spec.clusterRef", "the hosts are not bound to a cluster"),
     ("spec.agentLabels", "they are labels of Kubernetes Agents, and hosts in the API have no such labels"),
@@ -54,8 +54,8 @@ const REFERENCE_FIELDS: [&str; 2] = ["name", "namespace"];
 impl Manifests {
     /// Returns the draft of an infra-env and the findings about the manifests, which may include errors.
     ///
-    /// `infra_env_name` is `NAME` or `NAMESPACE/NAME`, and is required if there are several `InfraEnv`s. Values in `over`
-    /// take precedence, and a reference is not followed if `over` contains its value.
+    /// `infra_env_name` is `NAME` or `NAMESPACE/NAME`, and is required if there are several `InfraEnv`s. Values in
+    /// `over` take precedence, and a reference is not followed if `over` contains its value.
     ///
     /// # Errors
     ///
@@ -328,7 +328,7 @@ impl<'a> InfraEnvReader<'a> {
             let set = manifests.find(reference, &install.location_of("spec.imageSetRef"), &mut findings)?;
             set.text("spec.releaseImage", &mut findings)
         });
-        // Report these only as warnings: another source may provide the version.
+        // Report missing objects only as warnings, because another source may provide the version.
         for finding in findings.as_slice() {
             self.findings.warning(finding.place.clone(), finding.message.clone());
         }

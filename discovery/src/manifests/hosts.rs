@@ -102,8 +102,8 @@ impl HostFiles {
     fn add_part(&mut self, file: &Arc<str>, (skipped, document): (usize, &str), count: usize) {
         let value = match parse(file, skipped, document) {
             Ok(value) => Some(value),
-            // Report the error here with its line in the file. The checks of a host count lines from the start of the
-            // document.
+            // Report the syntax error with its line in the file. Later checks of the host would count lines from the
+            // start of the document.
             Err(ReadError::Malformed { place, reason }) if count > 1 || skipped > 0 => {
                 return self.findings.error(place, reason);
             }

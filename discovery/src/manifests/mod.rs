@@ -45,7 +45,7 @@ pub struct Manifests {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IdSource {
-    /// The image URLs in the status of the object. Without them, a hash of its namespace and name.
+    /// The id in the image URLs of the object's status, or else a hash of the object's namespace and name.
     #[default]
     Name,
     /// `metadata.uid`, which the API server sets.

@@ -259,7 +259,8 @@ impl Object {
         }
     }
 
-    /// Returns the location of a host's network in this document, from the paths of its parts.
+    /// Returns the location of a host in this document. `network` and `interfaces` are the paths of the host's network
+    /// and of the list of MAC addresses.
     pub(super) fn host_origin(&self, network: &str, interfaces: &str) -> crate::HostOrigin {
         crate::HostOrigin {
             file: Arc::clone(&self.document.file),

@@ -1,4 +1,4 @@
-//! Reading of manifest files and of the objects in them.
+//! Reads manifest files and the objects in them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -21,7 +21,7 @@ const MAX_DEPTH: usize = 8;
 /// Maximum number of objects in all files.
 const MAX_OBJECTS: usize = 200_000;
 
-/// Some editors write a byte order mark at the start of a text.
+/// The byte order mark, which some editors write at the start of a text.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The path of the mirror configuration in the directory layout of the agent-based installer.
@@ -176,7 +176,7 @@ fn collect(path: &Path, depth: usize, paths: &mut Vec<PathBuf>) -> Result<(), Re
     }
     for entry in path.read_dir().map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        // Editors and version control create hidden files and directories.
+        // Skip hidden files and directories, which editors and version control create.
         if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".")) {
             continue;
         }
@@ -325,7 +325,7 @@ mod tests {
         }
     }
 
-    /// Editors do not break a line at a lone carriage return, but YAML parsers do.
+    /// YAML parsers break a line at a lone carriage return, but editors do not. Line numbers must match the editor.
     #[test]
     fn lone_carriage_returns_do_not_change_line_numbers() {
         let text = "kind: A\n---\nkind: InfraEnv #\r# x\nmetadata: {\r\rname:\r7}\n";

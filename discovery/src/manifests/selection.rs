@@ -36,7 +36,8 @@ pub(super) fn select<'a>(
     let is_unselected = |config: &&Object| !is_selected_by_another(manifests, infra_env, config);
     let (misplaced, unrelated): (Vec<&Object>, Vec<&Object>) =
         remote.into_iter().filter(is_unselected).partition(has_selected_labels);
-    // An unrelated config in the namespace of another infra-env concerns only that infra-env.
+    // Do not report an unrelated config in the namespace of another infra-env, because it concerns only that
+    // infra-env.
     let namespaces: BTreeSet<&str> = manifests.objects_of_kind("InfraEnv").map(Object::namespace).collect();
     let unselected = UnselectedConfigs {
         mismatched: mismatched.into_iter().filter(is_unselected).collect(),

@@ -7,7 +7,8 @@ use http::header::{self, HeaderMap, HeaderName};
 /// The HTTP date formats, without the weekday: the current format, and two obsolete ones that recipients must still
 /// accept (RFC 9110, 5.6.7).
 const DATE_FORMS: [&str; 3] = ["%d %b %Y %H:%M:%S GMT", "%d-%b-%y %H:%M:%S GMT", "%b %e %H:%M:%S %Y"];
-/// A two-digit year that would be further in the future than this belongs to the previous century (RFC 9110, 5.6.7).
+/// Maximum time from now to a date with a two-digit year. A later date belongs to the previous century (RFC 9110,
+/// 5.6.7).
 const FAR_FUTURE: TimeDelta = TimeDelta::days(50 * 365);
 /// Maximum number of entity tags to compare. The limit on the size of the request head would allow far more.
 const MAX_TAGS: usize = 256;
@@ -90,8 +91,7 @@ pub(super) fn has_condition(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| name.as_str().starts_with("if-"))
 }
 
-/// Returns `true` if `If-None-Match` lists this entity tag. The client then has the representation and only wants a
-/// changed one.
+/// Returns `true` if `If-None-Match` lists this entity tag. The client then already has the representation.
 #[must_use]
 pub fn is_listed_in_if_none_match(headers: &HeaderMap, etag: &str) -> bool {
     EntityTagList::from_headers(headers, header::IF_NONE_MATCH).is_some_and(|tags| tags.contains_weak(etag))
@@ -152,7 +152,7 @@ fn parse_tags<'a>(text: &'a [u8], tags: &mut Vec<&'a [u8]>) {
         let Some(len) = opaque_len else {
             return;
         };
-        // The length of a weak prefix, if any, and of the opaque part with its two quotes.
+        // A tag consists of the weak prefix, if any, and the opaque part with its two quotes.
         let Some((tag, after)) = rest.split_at_checked(rest.len() - opaque.len() + len + 2) else {
             return;
         };

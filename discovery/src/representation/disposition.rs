@@ -17,7 +17,7 @@ pub(super) fn attachment(name: &str) -> Result<HeaderValue, HeaderError> {
     let name: String = name.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
     let mut value = "attachment; filename=".to_owned();
     if !name.is_empty() && name.chars().all(is_token_char) {
-        // Without quotes, because some scripts cut the name out of the header and do not remove quotes.
+        // Write the name without quotes, because some scripts extract it from the header and do not remove quotes.
         value.push_str(&name);
     } else {
         value.push('"');

@@ -11,10 +11,11 @@ use http::{HeaderValue, StatusCode};
 use super::header_error::HeaderError;
 use super::range::ByteRange;
 
-/// Clients may store the response, but must revalidate it. Shared caches may not store it, because images contain
-/// secrets.
+/// The `Cache-Control` value for images with secrets: clients may store the response but must revalidate it, and shared
+/// caches may not store it.
 const PRIVATE: HeaderValue = HeaderValue::from_static("private, no-cache");
-/// Clients and shared caches may store the response, but must revalidate it.
+/// The `Cache-Control` value for images without secrets: clients and shared caches may store the response, but must
+/// revalidate it.
 const PUBLIC: HeaderValue = HeaderValue::from_static("public, no-cache");
 const BYTES: HeaderValue = HeaderValue::from_static("bytes");
 
@@ -32,7 +33,7 @@ pub(super) struct ResponseHead {
     identity: StoredFields,
     /// The additional fields of responses that have a body.
     description: StoredFields,
-    /// The start of a 206 response as text: the status line and all these fields.
+    /// The start of a 206 response as text: the status line, and the fields of `identity` and `description`.
     partial: Box<[u8]>,
 }
 
@@ -135,7 +136,8 @@ impl RangeHeadFields {
     }
 }
 
-/// Adds the field of a 416 response that states the length of the representation.
+/// Adds the `Content-Range` field of a 416 response, which contains the length of the representation, and
+/// `Accept-Ranges`.
 pub(super) fn put_unsatisfied_range(fields: &mut HeaderMap, len: u64) -> Result<(), HeaderError> {
     let unsatisfied = HeaderError::parse(header::CONTENT_RANGE, &format!("bytes */{len}"))?;
     fields.insert(header::CONTENT_RANGE, unsatisfied);
@@ -145,7 +147,7 @@ pub(super) fn put_unsatisfied_range(fields: &mut HeaderMap, len: u64) -> Result<
 
 #[inline]
 fn content_range(range: ByteRange, len: u64) -> Option<HeaderValue> {
-    /// The length of the prefix and of three numbers with 20 digits.
+    /// Maximum length of the value: the prefix, two separators and three numbers of 20 digits.
     const MAX_LEN: usize = "bytes -/".len() + 3 * "18446744073709551615".len();
     let mut text = [0; MAX_LEN];
     let mut rest = text.as_mut_slice();

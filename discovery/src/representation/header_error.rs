@@ -1,4 +1,4 @@
-//! The error of an invalid header value.
+//! The error for an invalid header value.
 
 use http::HeaderValue;
 use http::header::HeaderName;

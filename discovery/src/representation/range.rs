@@ -1,7 +1,7 @@
 //! The `Range` header (RFC 9110, 14.1 and 14.2).
 //!
-//! A [`RangeRequest`] is the parsed header, independent of a representation. A [`RangeSelection`] is what it selects
-//! from a representation of a given length.
+//! A [`RangeRequest`] is the parsed header, independent of a representation. A [`RangeSelection`] contains the bytes
+//! that the header selects from a representation of a given length.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -121,7 +121,7 @@ impl RangeSpec {
             (true, false) => Some(Self::Last(last)),
             (false, true) => Some(Self::From(first)),
             (false, false) => {
-                // Saturated numbers are equal, so compare their digits.
+                // Numbers above `u64::MAX` saturate to the same value, so compare the digits.
                 let are_in_order = match (first, last) {
                     (u64::MAX, u64::MAX) => compare_decimals(before, after) != Ordering::Greater,
                     (first, last) => first <= last,

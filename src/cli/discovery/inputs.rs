@@ -15,7 +15,7 @@ use discovery::manifests::{HostFiles, Manifests};
 use discovery::{DiscoveryReport, Draft, Host, Located, SourceLocation, Text};
 use inventory::Settings;
 
-/// The end of the error of a `kindling discovery` command that refuses its inputs.
+/// The last clause of the error message when a `kindling discovery` command refuses its inputs.
 pub(super) const NOTHING_WRITTEN: &str = "nothing was written";
 
 #[derive(Debug, Args)]
@@ -104,8 +104,8 @@ pub(in crate::cli) struct SharedInfraEnvOptions {
     /// Kernel argument to replace
     #[arg(long, value_name = "KEY=OLD=NEW")]
     karg_replace: Vec<String>,
-    /// File with networks of hosts, which replace the networks in the manifests: NMStateConfig manifests, or a list in
-    /// the format of the API's static_network_config
+    /// File with host network configs, which replace the configs in the manifests: NMStateConfig manifests, or a list
+    /// in the format of the API's static_network_config
     #[arg(long, value_name = "FILE")]
     network: Vec<String>,
     /// How long a machine waits before it checks its network, in seconds
@@ -229,7 +229,7 @@ impl SharedInfraEnvOptions {
     }
 }
 
-/// Reads manifests. Adds the option to errors of the path, which have no location in a manifest.
+/// Reads manifests. Adds the option to errors about the path, which have no location in a manifest.
 fn read_manifests(path: &Path) -> Result<Manifests> {
     if !path.is_dir() && !path.is_file() {
         let problem = if path.exists() { "is neither a directory nor a file" } else { "does not exist" };

@@ -1,4 +1,4 @@
-//! `kindling network check`: checks the static networks of hosts.
+//! `kindling network check`: checks static host network configs.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -28,7 +28,7 @@ pub(in crate::cli) struct Check {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Files with the networks of hosts; - is stdin
+    /// Files with host network configs; - is stdin
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
 }

@@ -27,7 +27,7 @@ pub(in crate::cli) struct Keyfiles {
     /// Print JSON
     #[arg(long, conflicts_with = "output")]
     json: bool,
-    /// Files with the networks of hosts; - is stdin
+    /// Files with host network configs; - is stdin
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! `kindling network`: checks and translates the static networks of hosts, without an image.
+//! `kindling network`: checks and translates static host network configs, without an image.
 
 mod check;
 mod keyfiles;

@@ -91,7 +91,7 @@ pub(super) struct Serve {
     log: log::LogOptions,
 }
 
-/// The options that `kindling serve -h` shows. A first start needs only these.
+/// The options that `kindling serve -h` shows. A first start needs no other options.
 const SUMMARY_OPTIONS: [&str; 12] = [
     "config",
     "listen",

@@ -61,7 +61,7 @@ fn check_proxy(value: &str) -> Result<(), &'static str> {
         return Err("its scheme is neither http nor https");
     }
     let authority = url.authority().ok_or("it has no host")?;
-    // The client would ignore an invalid port.
+    // Check the port, because the client would ignore an invalid port.
     let (_, address) = authority.as_str().rsplit_once('@').unwrap_or(("", authority.as_str()));
     let port = address.rsplit_once(':').map(|(_, port)| port).filter(|port| !port.ends_with(']'));
     match (authority.host(), port) {

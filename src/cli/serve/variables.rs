@@ -35,7 +35,7 @@ const PROTECTED: [&str; 31] = [
     "KINDLING_ADDED_IMAGE_SERVERS",
     "KINDLING_ALLOWED_HOSTS",
     "KINDLING_ALLOW_OPEN_ACCESS",
-    // The file can set all the other options.
+    // The settings file can set the options of the other protected variables.
     "KINDLING_CONFIG",
     // The URL controls the encryption of connections.
     "KINDLING_DATABASE_URL",
@@ -121,13 +121,13 @@ struct KnownVariables(Vec<String>);
 /// The classification of a variable by its name.
 #[derive(Debug, PartialEq, Eq)]
 enum VariableUse<'a> {
-    /// This program reads it.
+    /// Read by this program.
     Known,
-    /// It is for another program.
+    /// For another program.
     Other,
-    /// No program reads it, and the name is similar to `meant`.
+    /// Read by no program, with a name that is similar to `meant`.
     Misspelt { meant: &'a str },
-    /// No program reads it, and the name is similar to `meant`, which is protected.
+    /// Read by no program, with a name that is similar to the protected variable `meant`.
     Dangerous { meant: &'a str },
 }
 
@@ -151,7 +151,7 @@ impl KnownVariables {
         }
         let nearest = |is_candidate: fn(&str) -> bool| {
             let candidates = self.0.iter().map(String::as_str).filter(|candidate| is_candidate(candidate));
-            // Of two names at the same distance, prefer the one with our prefix.
+            // Of two names at the same distance, prefer a name with the prefix `KINDLING_`.
             let nearest = candidates
                 .min_by_key(|candidate| (distance(name, candidate), !candidate.starts_with(OWN_PREFIX)));
             nearest.map(|candidate| (distance(name, candidate), candidate))
@@ -232,7 +232,7 @@ mod tests {
             ("KINDLING_OS_IMAGES", "OS_IMAGES"),
             ("KINDLING_LISTEN_PORT", "LISTEN_PORT"),
             ("KINDLING_LISTENER", "KINDLING_LISTEN"),
-            // Other programs may read variables without our prefix, so they are never dangerous.
+            // Other programs may read variables without the prefix `KINDLING_`, so such variables are never dangerous.
             ("DB_SSL_MODE", "DB_SSLMODE"),
             ("AUTHTYPE", "AUTH_TYPE"),
         ] {

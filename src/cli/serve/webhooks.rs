@@ -22,7 +22,7 @@ const CERT_FILE: &str = "--kube-webhooks-cert-file (KINDLING_KUBE_WEBHOOKS_CERT_
 const KEY_FILE: &str = "--kube-webhooks-key-file (KINDLING_KUBE_WEBHOOKS_KEY_FILE)";
 const CA_FILE: &str = "--kube-webhooks-ca-file (KINDLING_KUBE_WEBHOOKS_CA_FILE)";
 
-/// The port of HTTPS, to which the Kubernetes API sends reviews by default.
+/// The HTTPS port, to which the Kubernetes API sends reviews by default.
 const HTTPS_PORT: u16 = 443;
 
 #[derive(Debug, Args)]

@@ -180,7 +180,8 @@ fn require_unchanged(file: &BaseFile) -> Result<(), isogen::Error> {
     file.stamp().map(drop).map_err(|source| isogen::Error::Read { file: name(), offset: 0, source })
 }
 
-/// Reads the stored program. Returns `None` if it was extracted from an image with another digest, or is damaged.
+/// Reads the stored `nmstatectl` archive. Returns `None` if it was extracted from an image with another digest, or is
+/// damaged.
 fn read_cached_nmstatectl(paths: &ImagePaths, image: Digest) -> Option<PackedArchive> {
     let record: ProgramRecord = record::read_record(&paths.nmstatectl_record())?;
     if record.image.parse_digest() != Some(image) {
@@ -193,7 +194,7 @@ fn read_cached_nmstatectl(paths: &ImagePaths, image: Digest) -> Option<PackedArc
     is_whole.then(|| PackedArchive::from_encoded(bytes.into()))
 }
 
-/// Stores the program for the next start. Only logs a failure, because the program can be extracted again.
+/// Stores the `nmstatectl` archive for the next start. Only logs a failure, because the program can be extracted again.
 fn cache_nmstatectl(paths: &ImagePaths, image: Digest, packed: &Bytes) {
     let path = paths.nmstatectl_file();
     let record = ProgramRecord { image: image.into(), sha256: Digest::from_data(packed).into() };

@@ -92,7 +92,7 @@ pub enum ImageNotReady {
         /// The file name that the image would have.
         image: String,
     },
-    /// The image is being downloaded or checked, or waits for that.
+    /// The image is being downloaded or checked, or is waiting for a download or check.
     #[error("base image {image} is not ready yet")]
     OnItsWay {
         /// The file name of the image.

@@ -260,7 +260,7 @@ mod tests {
             chunk(60)
         });
         let body = stream::iter([chunk(10), chunk(10)]).chain(last).boxed();
-        // The channel holds one chunk, so the second one waits for the writer.
+        // The channel holds one chunk, so the second chunk waits for the writer.
         let (sender, mut receiver) = mpsc::channel(1);
         let start = Instant::now();
         let writer = async {

@@ -349,8 +349,8 @@ impl ManagedImage {
         self.update_status(|status| *status = ImageStatus { state, base: None });
     }
 
-    /// Changes the status. Releases the previous open image if the new status has another one or none. The status of a
-    /// removed image is always empty.
+    /// Changes the status. Releases the previous open image if the new status has another image or no image. The status
+    /// of a removed image is always empty.
     pub(super) fn update_status(&self, change: impl FnOnce(&mut ImageStatus)) {
         let mut released = None;
         self.status.send_modify(|status| {

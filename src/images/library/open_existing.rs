@@ -43,8 +43,8 @@ pub(super) struct ExistingImage {
     file: File,
 }
 
-/// Opens the base image at a path, and parses its structures. Does not hash it. Returns `None` if the file does not
-/// exist.
+/// Opens the base image at a path, and parses its structures. Does not hash the file. Returns `None` if the file does
+/// not exist.
 pub(super) fn open_existing(
     path: &Path,
     managed: &Arc<ManagedImage>,

@@ -231,7 +231,7 @@ fn remove_directory(path: &Path) {
     }
 }
 
-/// Returns `true` if the path is a partial or temporary file, and a process holds the lock of it.
+/// Returns `true` if the path is a partial or temporary file, and a process holds its lock.
 fn is_being_written(path: &Path) -> bool {
     let is_part = path.extension().is_some_and(|extension| extension == "part");
     let name = path.file_name().and_then(|name| name.to_str());

@@ -1,6 +1,7 @@
-//! Records: JSON files next to the files of the library, with what the library has learned about them.
+//! Records: JSON files that store the results of earlier downloads and checks, such as the digest of an image. After a
+//! restart, the library need not read the whole image file again.
 //!
-//! An unreadable record is ignored, and written again after the described file was examined.
+//! A damaged record is treated like a missing record.
 
 use std::fs::{self, File};
 use std::io::{self, Read};

@@ -101,7 +101,7 @@ fn structure_error(source: isogen::Error) -> FetchError {
     FetchError::Structure { source }
 }
 
-/// Formats the start of a file that is not an image, for a message. An error page contains the reason there.
+/// Formats the start of a file that is not an image, for a message, because an error page contains the reason there.
 pub(super) fn start_for_message(bytes: &[u8]) -> String {
     let text: String = String::from_utf8_lossy(bytes.get(..MAX_START_LEN).unwrap_or(bytes)).into_owned();
     let text: Vec<&str> = text.split_whitespace().collect();
