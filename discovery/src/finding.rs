@@ -29,7 +29,7 @@ impl SourceLocation {
         self.line.map_or_else(|| self.file.clone(), |line| format!("{}:{line}", self.file))
     }
 
-    /// Returns this location, or the location of a whole `value` if this one is empty.
+    /// Returns this location, or the location of a whole `value` if this location is empty.
     pub(crate) fn or_whole(&self, value: &str) -> Self {
         if *self == Self::default() { Self::whole(value) } else { self.clone() }
     }

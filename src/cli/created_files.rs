@@ -78,7 +78,7 @@ impl CreatedFiles {
             if runtime.block_on(interrupts.recv()).is_none() {
                 return;
             }
-            // Held until the exit, so that the command cannot create more files.
+            // Hold the lock until the exit, so that the command cannot create more files.
             let mut created = created.lock().unwrap_or_else(PoisonError::into_inner);
             let is_removed = Self::remove_created(&mut created);
             // Prevents progress bars from being drawn again before the exit.

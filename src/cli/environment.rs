@@ -1,4 +1,4 @@
-//! Environment variables of options.
+//! The environment variables that set options.
 //!
 //! Variables have the names that the Assisted Installer uses. A variable may have the prefix `MYAPP_`. If both forms
 //! are set, the one with the prefix takes precedence. An empty variable counts as not set, because deployment templates

@@ -36,7 +36,7 @@ impl HostPort {
         };
         let (host, port) =
             text.rsplit_once(':').filter(|(host, _)| is_host_name(host)).ok_or_else(expected)?;
-        // `parse` would also accept a sign.
+        // Check the digits, because `parse` would also accept a sign.
         let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
         let port = port.parse().ok().filter(|_| is_number).ok_or_else(expected)?;
         Ok(Self::Name { host: host.to_owned(), port })

@@ -50,7 +50,7 @@ fn render_page(command: &Command) -> Result<Vec<u8>> {
     let manual = concat!("Kindling ", env!("CARGO_PKG_VERSION"));
     let body = command.clone().after_help(None::<&str>).after_long_help(None::<&str>);
     let man = clap_mangen::Man::new(body).title(title).section("1").source(manual).manual("Kindling");
-    // No date, so that the pages do not differ between builds or runs.
+    // Omit the date, so that the pages do not differ between builds or runs.
     man.date("").render(&mut page).context("writing a manual page")?;
     let notes = command.get_after_long_help().or_else(|| command.get_after_help());
     let notes = notes.map(ToString::to_string).unwrap_or_default();

@@ -77,7 +77,7 @@ impl BootImage {
     }
 
     fn client(&self, host: u32) -> Result<Client, reqwest::Error> {
-        // Firmware does not use a proxy either.
+        // Do not use a proxy, because firmware does not use one.
         let mut client = Client::builder().no_proxy().read_timeout(READ_TIMEOUT);
         if self.has_own_addresses {
             let address = Ipv4Addr::from_bits(FIRST_ADDRESS.to_bits().saturating_add(host));

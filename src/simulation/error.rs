@@ -1,4 +1,4 @@
-//! Errors of a simulation.
+//! Errors that prevent or end a simulation.
 
 use agent::AgentError;
 use assisted::InfraEnvId;

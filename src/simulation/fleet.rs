@@ -188,7 +188,7 @@ impl Fleet {
         let mut waiting: Vec<_> = site.machines().collect();
         let ids = Arc::new(waiting.iter().map(SimulatedMachine::id).collect());
         let total = u32::try_from(waiting.len()).unwrap_or(u32::MAX);
-        // The ids depend on the seed, and so does the order in which hosts start.
+        // Sort by id, so that the order in which hosts start depends on the seed, as the ids do.
         waiting.sort_by_cached_key(SimulatedMachine::id);
         let now = Instant::now();
         let settings = AgentSettings {

@@ -1,4 +1,4 @@
-//! Kubernetes label selectors.
+//! Parses Kubernetes label selectors, and matches them with the labels of objects.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -160,7 +160,7 @@ fn write_findings(out: &mut EscapedLines, preflight: Option<&Preflight>) -> Resu
     )?;
     for finding in findings {
         let text = |key: &str| finding.get(key).and_then(Value::as_str).unwrap_or_default();
-        // The API numbers hosts from 0, messages from 1.
+        // The API numbers hosts from 0, but messages number hosts from 1.
         let host = finding.get("host").and_then(Value::as_u64);
         let host = host.map(|host| format!("host {}: ", host.saturating_add(1)));
         let place = [text("path"), text("pointer")].concat();

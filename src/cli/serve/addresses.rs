@@ -77,8 +77,8 @@ impl BaseUrlSetting {
     /// Returns the base URL: the value of the option, or else the URL of the first listener. Logs a warning if machines
     /// cannot reach the URL.
     fn base_url(&self, value: Option<&str>, listeners: &[Listener]) -> Result<HttpUrl> {
-        // TLS listeners come first. If there are also listeners without TLS, those serve only the files that machines
-        // need before they can use TLS.
+        // TLS listeners come first. If any exist, listeners without TLS serve only the files that machines need before
+        // they can use TLS.
         let own = listeners.iter().find_map(Listener::url);
         let text = value.or(own.as_deref()).unwrap_or("http://localhost");
         let url = HttpUrl::parse(self.variable, text)?;
@@ -117,14 +117,14 @@ fn advice(listeners: &[Listener]) -> String {
 /// `listening` accepts connections to it. Sends no packets: the documentation addresses of RFC 5737 and RFC 3849 only
 /// select a route.
 fn own_address(listening: IpAddr) -> Option<IpAddr> {
-    // Other machines usually cannot reach the address of a container.
+    // Return no address in a container, because other machines usually cannot reach it.
     if ["/.dockerenv", "/run/.containerenv"].iter().any(|file| Path::new(file).exists()) {
         return None;
     }
     let v4: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv4Addr::new(192, 0, 2, 1).into()];
     let v6: [IpAddr; 2] =
         [Ipv6Addr::UNSPECIFIED.into(), Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into()];
-    // A listener on the unspecified IPv6 address accepts IPv4 as well.
+    // Try both families for a listener on the unspecified IPv6 address, which accepts IPv4 as well.
     let families = if listening.is_ipv6() { vec![v4, v6] } else { vec![v4] };
     families.into_iter().find_map(|[unspecified, remote]| {
         let socket = UdpSocket::bind((unspecified, 0)).ok()?;

@@ -193,7 +193,7 @@ impl ListenTargets {
         self.certificate.as_ref()
     }
 
-    /// Starts to listen. Returns the listeners, those with TLS first.
+    /// Starts to listen. Returns the listeners, with TLS listeners first.
     pub(super) async fn bind(self) -> Result<Vec<Listener>> {
         let mut listeners = Vec::new();
         if let Some(certificate) = &self.certificate {

@@ -31,7 +31,7 @@ pub(super) fn check_environment() -> Result<()> {
             }
         }
     }
-    // Exceptions have no effect without a proxy.
+    // Check exceptions only if a proxy is set, because they have no effect without a proxy.
     if has_proxy && let Some((name, value)) = effective_variable(EXCEPTIONS)? {
         for (number, entry) in
             (1..).zip(value.split(',').map(str::trim)).filter(|(_, entry)| !entry.is_empty())

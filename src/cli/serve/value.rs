@@ -54,7 +54,7 @@ fn parse_network(text: &str, is_of_version: impl Fn(&IpAddr) -> bool, longest: u
 pub(super) fn parse_origin(text: &str) -> Result<String, String> {
     let text = text.trim();
     let is_origin = text.bytes().all(|byte| byte.is_ascii_graphic()) && text.matches('*').count() <= 1;
-    // A value without a scheme would match no origin.
+    // Reject a value without a scheme, because it would match no origin.
     match is_origin && (text.contains('*') || text.contains("://")) {
         true => Ok(text.trim_end_matches('/').to_owned()),
         false => Err("expected an origin, such as https://ui.example.com, with at most one *".to_owned()),

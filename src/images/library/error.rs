@@ -1,4 +1,4 @@
-//! Errors of the image library and of its images.
+//! Errors from opening the image library, and from obtaining and using its images.
 
 use std::error::Error;
 use std::fmt::Write as _;

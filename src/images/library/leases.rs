@@ -88,7 +88,7 @@ impl LibraryLeases {
         all.retain(|(file, _)| file.strong_count() > 0);
         all.push((Arc::downgrade(file), Arc::downgrade(slot)));
         drop(all);
-        // The signal may have arrived before the file was registered.
+        // Check the lease now, because the signal may have arrived before the file was registered.
         self.leased.end_broken_leases();
     }
 }

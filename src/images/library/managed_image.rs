@@ -269,7 +269,7 @@ impl ManagedImage {
         let mut progress = ProgressPublisher::new(self);
         let digest = existing
             .hash_file(path, |have| progress.publish_progress(BaseImageState::Verifying { have, total }))?;
-        // Only when the file is hashed, so that the warning is not repeated at each start.
+        // Warn only when the file is hashed, so that the warning is not repeated at each start.
         verify::warn_if_unusual(self.paths.name(), &existing.image);
         Ok(digest)
     }

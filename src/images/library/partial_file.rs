@@ -80,7 +80,8 @@ impl PartialFile {
                 }
                 Err(TryLockError::Error(error)) => return Err(disk_error("locking", &path)(error)),
             }
-            // The previous owner of the lock may have renamed or deleted the file before it released the lock.
+            // Check the path again, because the previous owner of the lock may have renamed or deleted the file before
+            // it released the lock.
             if is_file_at(&file, &path) {
                 return Self::resume(paths, file, url).map(|part| PartClaim::Ours(Box::new(part)));
             }

@@ -59,7 +59,7 @@ impl BucketSource {
 
     /// Returns the version of the image in a response.
     fn remote_version(&self, meta: &ObjectMeta) -> RemoteVersion {
-        // Ignore a weak entity tag, because different bytes may have the same one.
+        // Ignore a weak entity tag, because different bytes may have the same weak tag.
         let etag = meta.e_tag.clone().filter(|etag| !etag.starts_with("W/"));
         RemoteVersion { url: self.url.clone(), len: meta.size, validator: etag.map(VersionValidator::Etag) }
     }

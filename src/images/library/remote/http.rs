@@ -229,7 +229,8 @@ fn whole_body_len(response: &Response) -> Option<u64> {
     header_text(response.headers(), &header::CONTENT_LENGTH)?.parse().ok()
 }
 
-/// Returns the validator of a response. Ignores a weak entity tag, because different bytes may have the same one.
+/// Returns the validator of a response. Ignores a weak entity tag, because different bytes may have the same
+/// weak tag.
 fn response_validator(headers: &HeaderMap) -> Option<VersionValidator> {
     let etag = header_text(headers, &header::ETAG).filter(|etag| etag.starts_with('"'));
     let last_modified = || {
