@@ -65,7 +65,7 @@ fn open_image(path: &Path) -> BaseImage {
     BaseImage::open(path).unwrap()
 }
 
-/// A config that is mostly base64, like real configs. It compresses to three quarters of its length.
+/// Returns a config that is mostly base64, like real configs, and compresses to three quarters of its length.
 fn config_of_len(len: usize) -> Vec<u8> {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut state = 1_u64;
@@ -85,7 +85,7 @@ fn bench_plan(criterion: &mut Criterion, bench: &BenchImage) {
     let image = open_image(&bench.path());
     let mut group = criterion.benchmark_group("plan");
     group.bench_function("edits", |bencher| bencher.iter(|| image.plan(black_box(&bench.edits)).unwrap()));
-    // The base image is hashed once, not for each plan.
+    // Set the digest of the base image, because a server also hashes a base image once, not for each plan.
     image.source().set_digest(isogen::Digest::from_data(b"known"));
     let plan = image.plan(&bench.edits).unwrap();
     group.bench_function("identity", |bencher| bencher.iter(|| black_box(&plan).identity().unwrap()));
@@ -93,7 +93,7 @@ fn bench_plan(criterion: &mut Criterion, bench: &BenchImage) {
         bencher.iter(|| image.initrd([black_box(bench.packed.clone())]).unwrap());
     });
     let described = Edits::new().minimal(None);
-    // The description is verified once for each base image.
+    // Verify the description before the measurement, because it is verified once for each base image.
     image.verify_minimal().unwrap();
     group.bench_function("minimal", |bencher| bencher.iter(|| image.plan(black_box(&described)).unwrap()));
     group.bench_function("relayout", |bencher| bencher.iter(|| image.plan(black_box(&bench.large)).unwrap()));
@@ -108,7 +108,7 @@ fn bench_plan(criterion: &mut Criterion, bench: &BenchImage) {
     group.finish();
 }
 
-/// Offsets all over an artifact, the same in every run.
+/// Returns a function that returns offsets all over an artifact, the same offsets in every run.
 fn pseudorandom_offsets(len: u64) -> impl FnMut() -> u64 {
     let mut state = 7_u64;
     move || {
@@ -153,7 +153,8 @@ fn bench_read_at(criterion: &mut Criterion, bench: &BenchImage) {
     group.finish();
 }
 
-/// Hashes a 1 GiB image whose base image was hashed before. An image edited in place needs a full pass.
+/// Measures two hashes of a 1 GiB image: with a saved hash state of the shared prefix, and in a full pass, which an
+/// image edited in place needs.
 fn bench_sha256(criterion: &mut Criterion, bench: &BenchImage) {
     let image = open_image(&bench.path());
     let mut group = criterion.benchmark_group("sha256");
@@ -162,7 +163,7 @@ fn bench_sha256(criterion: &mut Criterion, bench: &BenchImage) {
     shared.sha256().unwrap();
     group.bench_function("shared-prefix", |bencher| bencher.iter(|| black_box(&shared).sha256().unwrap()));
     group.bench_function("full-pass", |bencher| {
-        // A newly opened base image has no saved hash states.
+        // Open the base image again for each pass, because a newly opened base image has no saved hash states.
         bencher.iter_batched(|| bench.plan(), |plan| plan.sha256().unwrap(), BatchSize::PerIteration);
     });
     group.finish();
@@ -184,7 +185,7 @@ fn bench_embed_in_place(criterion: &mut Criterion, bench: &BenchImage) {
     });
 }
 
-/// A program of 8 MiB that compresses to about half its length.
+/// Returns a program of 8 MiB that compresses to about half its length.
 fn program_bytes() -> Vec<u8> {
     let mut state = 3_u64;
     let words = std::iter::repeat_with(|| {

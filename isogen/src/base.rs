@@ -254,7 +254,7 @@ impl BaseImage {
         files.into_iter().map(|(id, _)| tree.path(id)).collect()
     }
 
-    /// Returns the path of the file that contains an extent, and the offset of the extent in it.
+    /// Returns the path of the file that contains an extent, and the offset of the extent in the file.
     pub(crate) fn locate_in_file(&self, extent: Extent) -> Option<(String, u64)> {
         let path = self.file_at(extent)?;
         let offset = extent.offset().checked_sub(self.require_file(&path).ok()?.extent.offset())?;
@@ -299,8 +299,8 @@ impl BaseImage {
     }
 
     /// Hashes the minimal ISO that `miniso.dat` describes and compares the result with the recorded digest. The digests
-    /// differ if someone changed a file that both images share. This reads about a hundred megabytes through a buffer
-    /// of fixed size.
+    /// differ if a file that both images share was changed. The verification reads about a hundred megabytes through a
+    /// buffer of fixed size.
     ///
     /// # Errors
     ///

@@ -60,12 +60,12 @@ impl FromStr for Digest {
     }
 }
 
-/// An LRU cache of hash states of one base image. Artifacts of one base image begin with the same bytes, so each
-/// state is the state after such a prefix. The key is a digest that identifies the prefix.
+/// An LRU cache of hash states of one base image. Artifacts of one base image begin with the same bytes. The cache
+/// stores the hash states after these shared prefixes. The key is a digest that identifies the prefix.
 #[derive(Debug, Default)]
 pub(crate) struct HashStates(Mutex<VecDeque<(Digest, Hasher)>>);
 
-/// Maximum number of states per base image. A base image has few kinds of artifacts, each with few long runs of its
+/// Maximum number of states per base image. A base image has few kinds of artifacts, each with few long runs of base
 /// bytes. A state takes a few hundred bytes.
 const MAX_HASH_STATES: usize = 64;
 
@@ -90,7 +90,8 @@ impl HashStates {
         states.push_back((prefix, state));
     }
 
-    /// Ignores a poisoned lock: each change of the list is one call, so a panic leaves the list consistent.
+    /// Locks the list, even if the lock is poisoned: each change of the list is one call, so a panic leaves the list
+    /// consistent.
     fn lock(&self) -> MutexGuard<'_, VecDeque<(Digest, Hasher)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::initrd::PackedArchive;
 use crate::kargs::KargsEdit;
 
-/// A set of changes of a base image.
+/// A set of changes to a base image.
 ///
 /// Ignition configs and network files are members of initrd archives. Several archives may share the Ignition area. A
 /// member of a later archive replaces a member with the same name in an earlier archive.

@@ -11,7 +11,7 @@ use crate::source::Source;
 use crate::volume::{Volume, VolumeDescriptor};
 
 const ENTRY_LEN: usize = 32;
-/// Number of bytes to read of the catalogue. One sector holds 64 entries, and published images use four.
+/// Number of catalogue bytes to read. One sector holds 64 entries, and published images use four.
 const CATALOG_LEN: u32 = 2048;
 
 /// The boot info table, which isolinux uses to find its own file. The four numbers are the sector of the volume
@@ -20,7 +20,8 @@ const CATALOG_LEN: u32 = 2048;
 pub(crate) struct BootInfoTable(pub(crate) [u32; 4]);
 
 impl BootInfoTable {
-    /// Offset of the table in its file. `SECTOR_AT` is the offset of its field with the file's sector.
+    /// Offset of the table in the isolinux file. `SECTOR_AT` is the offset of the table field with the sector of that
+    /// file.
     pub(crate) const OFFSET: u64 = 8;
     pub(crate) const SECTOR_AT: u64 = 12;
     /// Length of the table in bytes. The bytes after the four numbers are zero.

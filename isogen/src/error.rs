@@ -310,7 +310,7 @@ pub enum KargsError {
     NoDefault,
 }
 
-/// Converts a value that can be missing only because of a bug.
+/// An extension trait of values that can be missing only because of a bug.
 pub(crate) trait OrInternal<T> {
     /// Returns the value, or [`Error::Internal`] if it is missing.
     fn or_internal(self, what: &'static str, offset: u64) -> Result<T>;
@@ -340,7 +340,7 @@ pub(crate) fn format_with_causes(error: &dyn std::error::Error) -> String {
 mod tests {
     use super::*;
 
-    /// Names of sources and paths in images may be empty.
+    /// Names of sources and paths in images may be empty, so errors contain a placeholder for an empty text.
     #[test]
     fn empty_texts_are_visible() {
         let (file, path, found, text) = (String::new, String::new, String::new, || "x".to_owned());

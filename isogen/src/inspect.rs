@@ -88,12 +88,12 @@ pub struct IgnitionSummary {
     pub extent: Extent,
     /// The source of the area's position.
     pub origin: IgnitionOrigin,
-    /// Number of bytes up to the last one that is not zero.
+    /// Length of the area's contents in bytes, without trailing zeros.
     #[serde(rename = "used")]
     pub used_len: u64,
     /// The members of the area's archives.
     pub members: Vec<MemberSummary>,
-    /// The error of reading the members, with all causes.
+    /// The error from reading the members, with all causes; `None` if the members were read.
     pub error: Option<String>,
     /// The Ignition config, if the area contains one. It is not serialized, because it may contain secrets.
     #[serde(skip)]
@@ -118,7 +118,7 @@ pub struct KargsSummary {
     pub origin: KargsOrigin,
     /// The current arguments; `None` if they cannot be read.
     pub current: Option<String>,
-    /// The default arguments, which the builder of the image set; `None` if the image does not record them.
+    /// The default arguments, set by the image builder; `None` if the image does not record them.
     pub default: Option<String>,
     /// Length of each area in bytes. The maximum length of a command line is one byte less.
     pub area_len: u64,
@@ -127,7 +127,7 @@ pub struct KargsSummary {
     pub free_len: u64,
     /// The areas, in ascending order of their position in the image.
     pub areas: Vec<KargsAreaSummary>,
-    /// The error of reading the current arguments.
+    /// The error from reading the current arguments; `None` if the arguments were read.
     pub error: Option<String>,
 }
 
@@ -177,7 +177,8 @@ pub struct FileSummary {
 }
 
 impl BaseImage {
-    /// Describes the image. If an area cannot be read, the description contains the error.
+    /// Returns a description of the image. If an embed area cannot be read, the summary of that area contains the
+    /// error.
     ///
     /// # Errors
     ///
@@ -275,8 +276,8 @@ impl BaseImage {
         })
     }
 
-    /// Returns the number of bytes of an extent up to the last one that is not zero. Reads backwards, because most
-    /// areas are mostly zeros.
+    /// Returns the length of an extent without its trailing zeros. Reads the extent backwards, because most areas are
+    /// mostly zeros.
     fn used_len(&self, extent: Extent) -> Result<u64, Error> {
         const STEP: u64 = 64 << 10;
         let mut end = extent.end();

@@ -1,8 +1,9 @@
 //! The kernel arguments of an image: the embed areas that contain them, and edits of them.
 //!
 //! The configs of the boot loaders contain the command line of the base image. On s390x the boot image contains it.
-//! Each copy is in an embed area, and all areas have the same length: first the arguments, then an end character, then
-//! filler. The last byte of the filler line is after the area, so a full area still ends in a comment line.
+//! Each copy is in an embed area. An area contains the arguments, an end character and filler, and all areas have the
+//! same length. In a boot loader config, the last `#` of the filler line is after the area, so a full area is still
+//! followed by a comment line.
 
 use bytes::Bytes;
 
@@ -89,7 +90,8 @@ impl KargsArea {
 }
 
 impl KargsAreas {
-    /// Sorts areas of equal length by offset. Returns the reason as an error if the list is empty or two areas overlap.
+    /// Creates a list of areas of equal length, sorted by offset. Returns an error with the reason if the list is empty
+    /// or two areas overlap.
     pub(crate) fn new(
         source: &Source,
         mut areas: Vec<KargsArea>,
@@ -122,7 +124,7 @@ impl KargsAreas {
         self.area_len
     }
 
-    /// Returns the default arguments, which the builder of the image set.
+    /// Returns the default arguments, set by the image builder.
     ///
     /// # Errors
     ///

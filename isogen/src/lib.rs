@@ -3,7 +3,7 @@
 //! The input, the *base image*, is a live ISO of RHCOS, Fedora CoreOS or SCOS. The output is a [`Plan`]: the exact byte
 //! layout of a customised image, as references into the base image and a few new bytes. A plan takes kilobytes of
 //! memory and no disk space. Any number of threads can read any ranges of a plan at the same time, so a server can send
-//! customised images that exist in no file.
+//! a customised image without storing it in a file.
 //!
 //! # What it is not
 //!
@@ -13,8 +13,7 @@
 //!   [`Archive`].
 //! - It is not a mastering tool: it does not create images from scratch. [`BaseImage::relayout`] changes files of an
 //!   existing image.
-//! - It is not a general ISO 9660 library: [`Volume`] reads the subset of the format that images of CoreOS builders
-//!   use.
+//! - It is not a general ISO 9660 library: [`Volume`] reads the subset of the format that CoreOS images use.
 //!
 //! # Walk-through
 //!
@@ -41,7 +40,7 @@
 //!
 //! [`Plan::read_at`] and [`Plan::segments`] serve ranges. [`Plan::write_to`] and [`Plan::send_to`] write a stream.
 //! [`Plan::write_file`] creates a file that only its owner may read, and [`Plan::write_file_with`] creates one with
-//! other permissions. [`Plan::write_in_place`] changes the file of the base image. [`Plan::identity`] identifies the
+//! other permissions. [`Plan::write_in_place`] edits the base image file itself. [`Plan::identity`] identifies the
 //! bytes of a plan by its layout and the digest of the base image, so a server can use it as an entity tag without
 //! reading the image. [`Plan::sha256`] hashes the bytes.
 //!
@@ -55,9 +54,9 @@
 //!
 //! # Features
 //!
-//! * `xz` and `zstd`, both on by default: decoders for archives and root file systems with these compressions, in C.
-//!   Most images need `xz`: it packs archives as [`Encoding::Xz`] and decodes the description of the minimal ISO. A
-//!   build without a feature returns [`Error::UnsupportedCompression`] or [`ArchiveError::UnsupportedCompression`] for
+//! * `xz` and `zstd`, both on by default: C libraries for archives and root file systems with these compressions. Most
+//!   images need `xz`: it packs archives as [`Encoding::Xz`] and decodes the description of the minimal ISO. Without
+//!   the feature, the crate returns [`Error::UnsupportedCompression`] or [`ArchiveError::UnsupportedCompression`] for
 //!   such data. [`Compression::is_supported`] returns `true` if the build supports a compression.
 //!
 //! # Platform
@@ -67,13 +66,15 @@
 //!
 //! # Untrusted images
 //!
-//! The crate treats images as hostile input. It checks every number of an image before use, and it limits every loop
-//! and allocation that depends on such a number. An [`Error`] names the position and the value.
+//! The crate treats images as hostile input. It checks every number that it reads from an image before use, and it
+//! limits every loop and allocation that depends on such a number. An [`Error`] contains the position and the value of
+//! the invalid field.
 //!
 //! # Layers
 //!
-//! A file imports only files of lower layers in this list, or files further right in its own line. No two files import
-//! each other. A file imports another one by its own path, not through the names that the crate root re-exports.
+//! The list begins with the highest layer. A source file imports only files in lower layers, and files further right in
+//! its own line, so there are no circular imports. Imports use the path of the defining module, not the re-exports of
+//! the crate root.
 //!
 //! 1. `planner` (chooses the layout strategy for [`Edits`]); [`diff`], [`inspect`], [`verify`] (describe an image)
 //! 2. `relayout`, `minimal_iso`, `rootfs`, `pxe` (plan and read what in-place edits do not cover)

@@ -60,7 +60,7 @@ pub(crate) struct MinimalDescription {
 }
 
 impl MinimalDescription {
-    /// Parses the `miniso.dat` of the image `full`. `offset` is its offset in that image.
+    /// Parses the `miniso.dat` of the image `full`. `offset` is the offset of `miniso.dat` in that image.
     ///
     /// # Errors
     ///
@@ -120,8 +120,8 @@ impl MinimalDescription {
             let expected = format!("{gaps} bytes between the entries");
             return Err(full.malformed(offset, "miniso packed bytes", expected, self.literal.len()));
         }
-        // The files of a minimal image are a subset of the files of the full image. Without this limit, a table that
-        // repeats one file could describe terabytes.
+        // Limit the minimal image to the length of the full image, because its files are a subset of the full image's
+        // files. Without this limit, a table that repeats one file could describe terabytes.
         let len = end + (self.literal.len() as u64 - gaps);
         if len > full.len() {
             let expected = format!("at most the {} bytes of the full one", full.len());
@@ -232,7 +232,7 @@ impl<'a> FieldCursor<'a> {
         u32::try_from(number).map_err(|_| self.malformed_at(at, what, "32 bits", number))
     }
 
-    /// Reads the table. The memory use grows with the number of existing bytes, not with the stated count.
+    /// Reads the table. The memory use grows with the number of entries read, not with the stated count.
     fn read_table(&mut self) -> Result<Vec<SharedExtent>> {
         let count = self.read_number("miniso table")?;
         let mut table = Vec::new();
@@ -340,7 +340,7 @@ mod tests {
         assert!(parse(&bytes).is_err());
     }
 
-    /// The table has 100 entries, and each entry covers the whole image.
+    /// The table has 100 entries that each cover the whole full image, so the minimal image would be 100 times as long.
     #[test]
     #[cfg_attr(not(feature = "xz"), ignore = "needs xz")]
     fn rejects_minimal_images_longer_than_the_full_one() {
@@ -358,7 +358,7 @@ mod tests {
         assert!(error.contains("length of the minimal image: expected at most the 1048576 bytes"), "{error}");
     }
 
-    /// A malformed stream is an error of the image, not of the storage, and the error has the offset of the stream.
+    /// A malformed stream is reported as a defect of the image, not of the storage, with the offset of the stream.
     #[test]
     #[cfg_attr(not(feature = "xz"), ignore = "needs xz")]
     fn rejects_packed_bytes_that_do_not_decode() {

@@ -22,7 +22,7 @@ pub enum Segment {
     Base(Extent),
     /// New bytes, which are not in the base image.
     Bytes(Bytes),
-    /// A number of zeros.
+    /// This number of zero bytes.
     Zero(u64),
 }
 
@@ -150,7 +150,8 @@ impl Plan {
         })
     }
 
-    /// Returns the plan with changed ISO structures. The patches are computed from the base image.
+    /// Returns the plan with changed ISO structures. The patches are computed from the base image, so overlapping
+    /// patches are a defect of the image, not a mistake of the caller.
     ///
     /// # Errors
     ///
@@ -215,7 +216,7 @@ impl Plan {
         self.layout().iter().map(|placed| own(placed) + size_of::<PlacedSegment>()).sum()
     }
 
-    /// Returns the number of bytes that the plan shares with other plans, because they are in the buffer `shared`.
+    /// Returns the number of new bytes in the buffer `shared`, which the plan shares with other plans.
     #[must_use]
     pub fn bytes_within(&self, shared: &Bytes) -> usize {
         let shared = shared.as_ptr_range();

@@ -23,7 +23,7 @@ pub trait ReadAt: fmt::Debug + Send + Sync {
     /// Returns the error of the storage.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Returns the file if all bytes are in one file. In-kernel copies and memory mappings need it.
+    /// Returns the file if all bytes are in one file. In-kernel copies and memory mappings need the file.
     fn as_file(&self) -> Option<&File> {
         None
     }
@@ -254,7 +254,7 @@ fn seekable_len(file: &File) -> io::Result<u64> {
 mod tests {
     use super::*;
 
-    /// Reads one byte per call.
+    /// A source that returns one byte per call.
     #[derive(Debug)]
     struct OneByteSource(Bytes);
 
@@ -297,7 +297,7 @@ mod tests {
         source.read_exact_at(&mut [], 3).unwrap();
     }
 
-    /// Reports more bytes than `buf` can hold.
+    /// A faulty source that reports more bytes than `buf` can hold.
     #[derive(Debug)]
     struct OverlongSource;
 

@@ -19,7 +19,7 @@ fn archive_from(members: &BTreeMap<String, Vec<u8>>) -> Archive {
     archive
 }
 
-/// Names of one to five path components, with any characters that a file name may contain.
+/// Generates names of one to five path components, with any characters that a file name may contain.
 fn member_name() -> impl Strategy<Value = String> {
     vec("[^/\0]{1,12}", 1..6).prop_map(|components| components.join("/"))
 }
@@ -33,11 +33,11 @@ fn members() -> impl Strategy<Value = BTreeMap<String, Vec<u8>>> {
 }
 
 fn any_encoding() -> impl Strategy<Value = Encoding> {
-    // Preset 9 of xz needs much memory and time, so it is less frequent.
+    // Preset 9 of xz needs much memory and time, so this encoding is less frequent.
     prop_oneof![1 => Just(Encoding::Xz), 6 => Just(Encoding::Gzip), 6 => Just(Encoding::Stored)]
 }
 
-/// One of several concatenated archives, and the number of zeros after it.
+/// Generates one of several concatenated archives, and the number of zeros after the archive.
 fn concatenated_archive() -> impl Strategy<Value = (BTreeMap<String, Vec<u8>>, Encoding, usize)> {
     (members(), any_encoding(), select(vec![0_usize, 4, 508, 70_000]))
 }
@@ -46,8 +46,8 @@ fn proptest_config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// A member of a cpio archive in the `newc` format. The fields are inode, mode, user, group, links, time, length, four
-/// device numbers, length of the name, and checksum.
+/// Encodes a member of a cpio archive in the `newc` format. The fields are inode, mode, user, group, links, time,
+/// length, four device numbers, length of the name, and checksum.
 fn cpio_member(name: &str, mode: u32, contents: &[u8]) -> Vec<u8> {
     let len = u32::try_from(contents.len()).unwrap();
     let name_len = u32::try_from(name.len() + 1).unwrap();
@@ -214,7 +214,8 @@ fn damaged_xz_stream_is_refused_or_harmless() {
         for change in [0x01, 0x80, 0xFF] {
             let mut bytes = packed.clone();
             bytes[at] ^= change;
-            // The checksum of xz covers the contents, and each header has its own checksum.
+            // A changed byte never results in other contents, because the xz checksum covers the contents, and each
+            // header has its own checksum.
             match Archive::read(&bytes[..], LIMITS) {
                 Ok(read) => assert!(read == archive, "byte {at} with {change:#x}"),
                 Err(error) => assert!(!error.to_string().is_empty()),

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use fixtures::Recipe;
 use isogen::{Archive, BaseImage, Edits, Encoding, KargsEdit, KargsOperations, Plan, ReadAt, Source};
 
-/// Long enough for a saved hash state after the root file system.
+/// Length of a root file system that is long enough for a saved hash state after it.
 const ROOTFS_LEN: u64 = 4 << 20;
 
 /// A base image that counts the bytes read from it.
@@ -48,7 +48,7 @@ impl CountingSource {
     }
 }
 
-/// The digest of the written file according to coreutils.
+/// Writes the plan to a file and returns the digest from `sha256sum`.
 fn sha256sum(plan: &Plan) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("image");
@@ -63,8 +63,8 @@ fn archive_of_len(byte: u8, len: usize) -> Archive {
     archive
 }
 
-/// A full image for one cluster. The archive needs a re-layout, and the cluster has its own kernel argument if
-/// possible.
+/// Plans a full image for one cluster. The archive needs a re-layout. The image has a kernel argument of the cluster if
+/// the base image has areas for kernel arguments.
 fn plan_for_cluster(image: &BaseImage, number: u8) -> Plan {
     let mut edits = Edits::new()
         .archive(archive_of_len(number, 300_000 + usize::from(number)).pack(Encoding::Stored).unwrap());

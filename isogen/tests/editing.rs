@@ -50,7 +50,7 @@ static ARCHIVES: LazyLock<Vec<(Vec<PackedArchive>, Archive)>> = LazyLock::new(||
     ]
 });
 
-/// Edits of the kernel arguments, and the expected arguments of an image that had the defaults.
+/// Returns edits of the kernel arguments, each with the expected arguments of an image that had the default arguments.
 fn kargs_edits(default: &str) -> Vec<(KargsEdit, String)> {
     let operations = KargsOperations {
         append: vec!["console=ttyS0".into(), "rd.x=1".into()],
@@ -67,7 +67,8 @@ fn kargs_edits(default: &str) -> Vec<(KargsEdit, String)> {
     ]
 }
 
-/// A simple reference edit: copies the image and overwrites the areas at the positions that the fixture records.
+/// Applies a simple reference edit: copies the image and overwrites the areas at the positions that the fixture
+/// records.
 fn naive_edit(fixture: &FixtureImage, archives: Option<&[PackedArchive]>, kargs: Option<&str>) -> Vec<u8> {
     let mut copy = fixture.bytes.to_vec();
     let overwrite = |copy: &mut Vec<u8>, extent: fixtures::Extent, bytes: &[u8], fill: u8| {
@@ -289,7 +290,8 @@ fn initrd_with_appended_archives_reads_back() {
     }
 }
 
-/// The minimal image as mastered, with its kernel arguments overwritten, and the range of its copy of `kargs.json`.
+/// Returns the minimal image as mastered, with its kernel arguments overwritten, and the range of its copy of
+/// `kargs.json`.
 fn expected_minimal(
     fixture: &FixtureImage,
     mastered: &[u8],
@@ -301,7 +303,7 @@ fn expected_minimal(
     filled.resize(fixture.mastered.kargs[0].len as usize, pad);
     let pattern = [fixture.recipe.default_kargs().as_bytes(), &[end], &[pad; 4]].concat();
     for at in offsets_of(mastered, &pattern) {
-        // An area at the start of a sector is the file `.cmdline`, which keeps the old defaults.
+        // Skip an area at the start of a sector: it is the file `.cmdline`, which keeps the old defaults.
         if at % 2048 != 0 {
             copy[at..at + filled.len()].copy_from_slice(&filled);
         }
@@ -381,7 +383,7 @@ fn changed_shared_byte_fails_the_digest() {
     }
 }
 
-/// Realistic arguments that contain filler characters, quotes and multi-byte letters.
+/// Generates realistic arguments that contain filler characters, quotes and multi-byte letters.
 fn kernel_argument() -> impl Strategy<Value = String> {
     "[a-z.#=\"ä€𝄞]{1,12}"
 }

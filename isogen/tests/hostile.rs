@@ -99,7 +99,8 @@ fn invalid_images_are_refused_at_the_expected_stage() {
                 run_until_stage(Stage::Archive, source())
                     .unwrap_or_else(|error| panic!("{file}: {}", error_chain(&error)));
             }
-            // Edits of this crate never move the targets of these tables, so it reads the tables and reports problems.
+            // An image with invalid boot tables may open, because edits do not move the targets of these tables.
+            // `verify` must then report the problems.
             (Expect::Refuse(Stage::Boot), _) => match run_until_stage(Stage::Boot, source()) {
                 Ok(image) => assert!(reports_wrong_tables(&image), "{file}"),
                 Err(error) => assert!(names_position(&error, &file), "{}", error_chain(&error)),
@@ -137,7 +138,8 @@ fn invalid_archives_are_refused_and_unusual_ones_read() {
                 let error = read.map(|_| hostile.what).unwrap_err();
                 assert!(error_chain(&error).contains("byte "), "{}: {}", hostile.name, error_chain(&error));
             }
-            // Code that extracts members to a folder must check their names itself.
+            // The reader accepts unsafe member names, because code that extracts members to a folder must check the
+            // names itself.
             _ => assert!(read.is_ok_and(|read| read.len() < 1_000_000) || hostile.expect == Expect::Either),
         }
     }
@@ -160,7 +162,7 @@ impl RandomNumbers {
     }
 }
 
-/// Extents in which damage may have an effect: all metadata.
+/// Returns the extents in which damage may have an effect: all metadata.
 fn metadata_extents(fixture: &FixtureImage) -> Vec<fixtures::Extent> {
     let at = |offset, len| fixtures::Extent { offset, len };
     let mut extents = vec![at(0, 4096), at(32_600, 168), at(16 * 2048, 4 * 2048)];
@@ -371,7 +373,7 @@ fn files_that_overlap_are_read_once() {
     assert!(start.elapsed() < TIME_LIMIT / 3, "{:?}", start.elapsed());
 }
 
-/// Each of the thousand streams is within the limits.
+/// Each of the thousand streams is within the limits, but all streams together exceed them.
 #[test]
 fn concatenated_bombs_share_one_limit() {
     let mut archive = Archive::new();

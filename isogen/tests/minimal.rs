@@ -19,7 +19,7 @@ fn minimal_edits() -> Edits {
     Edits::new().minimal(Some("http://192.0.2.1/rootfs.img"))
 }
 
-/// Images with a description that also support a re-layout.
+/// Returns the images with a description that also support a re-layout.
 fn images_with_description() -> impl Iterator<Item = &'static FixtureImage> {
     diverse_images().iter().filter(|fixture| fixture.mastered.minimal.is_some() && fixture.has_kargs())
 }

@@ -26,8 +26,8 @@ use readers::{
     read_with_iso9660_crate, run_program, text_lines,
 };
 
-/// Names like the names of configs and network settings. The contents have every length up to a multiple of four and
-/// beyond.
+/// Returns an archive with names like the names of configs and network settings. The contents have every length up to a
+/// multiple of four and beyond.
 fn sample_archive() -> Archive {
     let mut archive = Archive::new();
     let names =
@@ -186,7 +186,7 @@ fn xorriso_xz_and_cpio_find_the_config_of_an_edited_image() {
     let mut archive = Archive::new();
     archive.insert("config.ign", &config[..]);
     let packed = archive.pack(Encoding::Xz).unwrap();
-    // On s390x, the area is a part of a larger file.
+    // Test only images in which the area is a whole file. On s390x, the area is a part of a larger file.
     for fixture in images_with_ignition_area()
         .iter()
         .filter(|fixture| fixture.mastered.files.contains_key("images/ignition.img"))

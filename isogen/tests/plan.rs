@@ -65,7 +65,7 @@ fn base_bytes() -> impl Strategy<Value = Vec<u8>> {
     vec(any::<u8>(), 1..BASE_LEN)
 }
 
-/// Patches that may overlap or exceed the end.
+/// Generates patches that may overlap or exceed the end.
 fn patch_specs() -> impl Strategy<Value = Vec<(usize, SegmentSpec)>> {
     vec((0..BASE_LEN + 100, segment_spec()), 0..6)
 }
@@ -95,8 +95,8 @@ fn without_overlaps(patches: Vec<Patch>, len: usize) -> Vec<Patch> {
     disjoint
 }
 
-/// A simple reference edit: copies the base image and overwrites the copy. Returns `None` if two patches overlap or one
-/// exceeds the end.
+/// Applies a simple reference edit: copies the base image and overwrites the copy. Returns `None` if two patches
+/// overlap or one exceeds the end.
 fn naive_patch(base: &[u8], patches: &[Patch]) -> Option<Vec<u8>> {
     let mut copy = base.to_vec();
     let mut patched = vec![false; base.len()];

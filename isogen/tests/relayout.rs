@@ -47,7 +47,7 @@ fn file_contents(image: &BaseImage, path: &str) -> Vec<u8> {
     image.file(path).unwrap().read_all(1 << 30).unwrap()
 }
 
-/// An archive that is longer than `len` in every compression.
+/// Returns an archive that is longer than `len` in every compression.
 fn large_archive(len: usize) -> Archive {
     let mut archive = Archive::new();
     archive.insert("config.ign", noise(len));

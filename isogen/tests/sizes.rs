@@ -70,7 +70,7 @@ fn measure_memory<T>(what: &str, work: impl FnOnce() -> T) -> (T, usize) {
 
 const HOST_COUNT: u32 = 20_000;
 
-/// The keyfile of one of a host's two network cards, as nmstate generates it.
+/// Returns the keyfile of one of a host's two network cards, as nmstate generates it.
 fn keyfile(host: u32, card: u32) -> String {
     let [_, high, middle, low] = host.to_be_bytes();
     let mut text = String::new();
@@ -148,7 +148,7 @@ fn assert_verified(image: &BaseImage, what: &str) {
     }
 }
 
-/// The initrd images that a boot loader loads after the initrd of the live system, as one archive.
+/// Returns the initrd images that a boot loader loads after the initrd of the live system, as one archive.
 fn loaded_archive(image: &BaseImage) -> Archive {
     let mut loaded = image.archive().unwrap();
     if let Ok(more) = image.file("images/network.img") {
@@ -188,7 +188,7 @@ fn assert_kept_memory_is_counted() {
         let planners: [(&str, &dyn Fn() -> Plan); 3] =
             [("full", &full), ("minimal", &minimal), ("initrd", &initrd)];
         for (form, make_plan) in planners {
-            // The base image keeps what the first plan has read.
+            // Plan once before the measurement, because the base image caches data that the first plan reads.
             make_plan();
             let before = ALLOCATED_BYTES.load(Ordering::Relaxed);
             let plan = make_plan();

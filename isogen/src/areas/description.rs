@@ -36,7 +36,7 @@ impl<'a> DescribedImage<'a> {
         parsed.map(Some).map_err(|error| self.invalid_description(path, error.to_string()))
     }
 
-    /// Returns the file whose name is in the description at `path`.
+    /// Returns the tree entry of `file`, a name that the JSON description at `path` contains.
     pub(super) fn named_file(self, path: &str, file: &str) -> Result<&'a TreeEntry> {
         let missing = || self.invalid_description(path, format!("it names {file:?}, which does not exist"));
         self.volume.file(file).ok_or_else(missing)

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::description::{DescribedImage, FEATURES};
 use crate::error::Result;
 
-/// The features that a live system supports. A feature that is not in the file is not supported.
+/// The features that a live system supports. A feature that `features.json` does not list is not supported.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 #[non_exhaustive]

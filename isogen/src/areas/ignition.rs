@@ -56,7 +56,7 @@ impl IgnitionArea {
         Self::read(DescribedImage { source, volume: &volume }, &SystemAreaHeaders::read(source)?)
     }
 
-    /// Finds the area. Images for s390x from before 2023 have no area.
+    /// Finds the area, or returns `None` if the image has none, like s390x images from before 2023.
     pub(crate) fn read(image: DescribedImage<'_>, headers: &SystemAreaHeaders) -> Result<Option<Self>> {
         if let Some(description) = image.read_description(IGNITION_INFO)? {
             return Self::from_description(image, &description).map(Some);

@@ -12,7 +12,7 @@ use crate::kargs::{KargsArea, KargsAreas, KargsOrigin};
 /// Maximum length of an area. Typical kernels accept command lines of up to 2 KiB.
 const MAX_AREA_LEN: u64 = 2048;
 
-/// The contents of `coreos/kargs.json`. The fields are written in this order.
+/// The contents of `coreos/kargs.json`. The order of the fields is the order of the JSON keys.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct KargsDescription {
     pub(crate) default: String,

@@ -15,7 +15,7 @@ use crate::source::Source;
 use crate::volume::Volume;
 
 const MARKER: &[u8] = b"# COREOS_KARG_EMBED_AREA";
-/// Maximum length of a config to search. Published configs have two or three KiB.
+/// Maximum length of a config to search. Published configs are two or three KiB long.
 const MAX_CONFIG_LEN: u64 = 64 << 10;
 const MAX_AREA_LEN: usize = 2048;
 /// Maximum number of configs to search. Images have at most three boot loaders, each with one config.

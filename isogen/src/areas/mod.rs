@@ -1,7 +1,7 @@
 //! Finds the embed areas of a base image: the regions reserved for Ignition and kernel arguments.
 //!
 //! Builders have described the areas in different ways over the years: in JSON files under `coreos/`, in headers at the
-//! end of the system area, or not at all. The newest description has precedence. Offsets are never assumed.
+//! end of the system area, or not at all. The newest description has precedence. No offset is hard-coded.
 
 mod description;
 mod features;

@@ -1,4 +1,4 @@
-//! Replaces the module `xz` in a build without the feature: all functions return an error.
+//! Replaces the module `xz` in a build without the feature `xz`: all functions return an error.
 
 use std::io::{self, BufRead};
 

@@ -1,4 +1,4 @@
-//! Replaces the module `zstd` in a build without the feature: all functions return an error.
+//! Replaces the module `zstd` in a build without the feature `zstd`: all functions return an error.
 
 use std::io::{self, BufRead, Read};
 use std::marker::PhantomData;

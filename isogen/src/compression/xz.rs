@@ -26,8 +26,8 @@ const MIN_DICTIONARY: u32 = 4096;
 /// Dictionary size of preset 9. A larger dictionary does not make archives smaller.
 const MAX_DICTIONARY: u32 = 64 << 20;
 
-/// Returns an encoder of preset 9 whose dictionary is not larger than the archive needs. The setup of the full 64 MiB
-/// takes tens of milliseconds, and the system that unpacks the archive would need as much memory again.
+/// Returns an encoder with preset 9 whose dictionary is not larger than the archive needs. The setup of a full 64 MiB
+/// dictionary takes tens of milliseconds, and the system that unpacks the archive would need another 64 MiB.
 fn xz_stream(len: usize) -> io::Result<Stream> {
     // Archives that would need more than 64 MiB use the maximum dictionary size.
     let fitting = u32::try_from(len).ok().and_then(u32::checked_next_power_of_two).unwrap_or(MAX_DICTIONARY);

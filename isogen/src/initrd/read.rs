@@ -243,7 +243,8 @@ impl ArchiveDecoder<'_> {
         self.read_chunks(newc::padding(len).len() as u64, |_| {})
     }
 
-    /// Reads data without trusting its length: the memory use grows with the number of existing bytes, not with `len`.
+    /// Reads `len` bytes of data. `len` is untrusted, so the memory use grows with the number of bytes read, not with
+    /// `len`.
     fn read_contents(&mut self, len: u64) -> Result<Vec<u8>> {
         let mut contents = Vec::new();
         self.read_chunks(len, |chunk| contents.extend_from_slice(chunk))?;
@@ -394,8 +395,8 @@ mod tests {
         }
     }
 
-    /// A stream cut at any byte is an error, or the whole archive if only padding is missing. It is never a partial
-    /// archive.
+    /// Reading a stream that is cut at any byte returns an error, or the whole archive if only padding is missing. It
+    /// never returns a partial archive.
     #[test]
     #[cfg_attr(not(all(feature = "xz", feature = "zstd")), ignore = "needs xz and zstd")]
     fn truncated_stream_is_never_a_partial_archive() {

@@ -136,7 +136,8 @@ impl<'a> ArchiveEntry<'a> {
     }
 }
 
-/// The archive under construction, the number of the next member, and the directories that it contains.
+/// An archive under construction: its bytes, the directories that it already contains, and the inode number of the next
+/// member.
 #[derive(Default)]
 struct ArchiveWriter<'a> {
     bytes: Vec<u8>,

@@ -46,7 +46,8 @@ impl BootConfig {
     /// argument with the path of the kernel, and the initrd list of isolinux is an argument too.
     pub(super) fn len_before_arguments(&self) -> usize {
         let mut lines = self.before.rsplit(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_start);
-        // GRUB's line begins with the path of the kernel. isolinux has it on an earlier line.
+        // In a GRUB config, the path of the kernel is on the line of the arguments, before them. In an isolinux config,
+        // it is on an earlier line.
         let on_line = lines.next().and_then(after_first_word).map_or(0, <[u8]>::len);
         let kernel = lines.find(|line| line.starts_with(b"kernel ")).and_then(after_first_word);
         let kernel = kernel.map_or(0, |path| path.trim_ascii_end().len() + 1);

@@ -98,8 +98,8 @@ impl BootImageChange {
 
     fn replace(&mut self, file: &PlacedFile) {
         self.sector = file.sector;
-        // Keep a special number that the builder chose: isolinux needs only its first sectors loaded and loads the rest
-        // itself.
+        // If the builder chose a special number, keep it: firmware has to load only the first sectors of isolinux,
+        // which loads its other sectors itself.
         let whole = sectors_to_load(self.old_len);
         if self.old.load_count == whole.0 || self.old.load_count == whole.1 {
             self.load_count = sectors_to_load(u64::from(file.len)).0;
@@ -116,7 +116,7 @@ impl BootImageChange {
         u64::from(self.sector.0) * DISK_SECTORS_PER_SECTOR
     }
 
-    /// Returns `true` if the number of sectors to load differs from the base image.
+    /// Returns `true` if the number of sectors to load differs from the number in the base image.
     pub(super) fn is_resized(&self) -> bool {
         self.load_count != self.old.load_count
     }

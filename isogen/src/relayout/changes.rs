@@ -39,7 +39,7 @@ impl From<Bytes> for FileContents {
     }
 }
 
-/// A set of changes of the files of an image, for [`BaseImage::relayout`].
+/// A set of changes to the files of an image, for [`BaseImage::relayout`].
 #[derive(Debug, Clone, Default)]
 pub struct FileOperations {
     /// The new contents of the file at each path; `None` drops the file.

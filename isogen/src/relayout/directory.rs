@@ -126,12 +126,13 @@ impl TreeRewrite<'_> {
         if let Some(sector) = placement.moved_extents.get(&entry.extent) {
             return Ok(DataLocation::At(*sector, entry.record.data_len));
         }
-        // Mastering tools assign the sector of the next file to an empty file. The sector must stay inside the volume.
+        // Mastering tools assign the sector of the next file to an empty file. If the new volume ends before that
+        // sector, assign another sector inside the volume.
         if entry.extent.is_empty() && u64::from(entry.record.sector.0) >= placement.data_end {
             return Ok(DataLocation::At(to_sector(placement.kept_end / SECTOR_SIZE)?, 0));
         }
-        // The two trees have different names for the file, or only one of them contains it. The new location is
-        // unknown.
+        // The two trees have different names for the file, or only one tree contains it. The new location of the file
+        // is unknown, so the image is rejected.
         if !entry.extent.is_empty() && entry.extent.end() > placement.kept_end {
             let what = "record of a file that moves";
             let expected = "a file that both trees have, under the same name";
@@ -197,7 +198,7 @@ impl TreeRewrite<'_> {
         Ok(record)
     }
 
-    /// Returns a file of the directory, or a file of another directory if it has none.
+    /// Returns a file of the directory, or a file of another directory if the directory has no files.
     fn template_file(&self, directory: EntryId) -> Option<&TreeEntry> {
         let mut siblings = self.tree.children(directory).map(|(_, entry)| entry);
         let sibling = siblings.find(|entry| entry.kind == EntryKind::File);

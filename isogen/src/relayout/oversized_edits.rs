@@ -48,7 +48,7 @@ pub(crate) fn plan_relayout(image: &BaseImage, edits: &Edits, reason: &'static s
     if let Some(archive) = archive {
         change_archive(image, &mut changes, archive)?;
     }
-    // The re-layout invalidates the offsets in the description of the minimal ISO.
+    // Drop the description of the minimal ISO, because the re-layout invalidates the offsets in it.
     if !changes.files.is_empty() && image.volume().file(miniso::MINISO_PATH).is_some() {
         changes.files.drop_file(miniso::MINISO_PATH);
     }

@@ -15,8 +15,8 @@ use crate::extent::{Extent, SECTOR_SIZE, Sector};
 use crate::partitions::{DISK_SECTOR_SIZE, Gpt, GptPartition, Mbr, crc32, gpt_header_crc};
 use crate::plan::Patch;
 
-/// isohybrid rounds the length of an image up to a multiple of this: a cylinder of 64 heads with 32 sectors of 512
-/// bytes.
+/// Length of a cylinder in bytes: 64 heads with 32 sectors of 512 bytes. isohybrid rounds the length of an image up to
+/// a multiple of a cylinder.
 pub(super) const CYLINDER: u64 = 1 << 20;
 /// Length of a backup GPT, which is the table and the header at the end of a disk.
 pub(super) const BACKUP_GPT_LEN: u64 = 16_896;
@@ -116,7 +116,8 @@ impl TableChange<'_> {
         check_gpt(self.image, gpt)?;
         let last = self.len / DISK_SECTOR_SIZE - 1;
         self.area.set(GPT_HEADER_AT + 32, &last.to_le_bytes())?;
-        // The table is 32 sectors long, and the header one sector.
+        // The last usable sector is before the backup GPT, whose table is 32 sectors long and whose header is one
+        // sector long.
         self.area.set(GPT_HEADER_AT + 48, &(last - 33).to_le_bytes())?;
         for partition in &gpt.partitions {
             let at = GPT_TABLE_AT + usize::from(GPT_ENTRY_LEN) * (partition.number - 1);
@@ -143,7 +144,7 @@ impl TableChange<'_> {
     /// Checks that a partition covers the whole image: at least the volume, at most the file.
     fn check_covers_image(&self, at: usize, what: &'static str, (first, count): (u64, u64)) -> Result<()> {
         let end = first.saturating_add(count);
-        // The partition of a protective MBR begins after the MBR.
+        // A partition may also begin at sector 1, because the partition of a protective MBR begins after the MBR.
         if first <= 1 && (self.old_volume..=self.disk_sectors).contains(&end) {
             return Ok(());
         }

@@ -28,7 +28,7 @@ pub(super) struct Placement {
     pub(super) kept_end: u64,
     /// The new sectors of base extents that move.
     pub(super) moved_extents: BTreeMap<Extent, Sector>,
-    /// Base extents of which all files were dropped or replaced.
+    /// Base extents whose files were all dropped or replaced.
     pub(super) removed_extents: BTreeSet<Extent>,
     /// New and replaced files, sorted by path.
     pub(super) new_files: Vec<PlacedFile>,
@@ -83,7 +83,7 @@ impl Placement {
     /// Moves files to lower offsets, in their order, to close the gaps of dropped and replaced files.
     fn close_gaps(&mut self, image: &BaseImage, changed_entries: &BTreeSet<EntryId>) -> Result<()> {
         let files = image.volume().files_by_extent();
-        // Hard links share an extent. The extent is removed if all of its names are.
+        // Hard links share an extent, so an extent is removed only if all of its files are dropped or replaced.
         let is_gone = |names: &[EntryId]| names.iter().all(|id| changed_entries.contains(id));
         self.removed_extents =
             files.iter().filter(|(_, names)| is_gone(names)).map(|(extent, _)| *extent).collect();

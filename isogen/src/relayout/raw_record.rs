@@ -116,7 +116,8 @@ pub(super) fn new_system_use(template: &[u8], start: usize, name: &str) -> Resul
         }
         at += usize::from(len);
     }
-    // A file with a mode has a Rock Ridge name, but the name may be in a continuation.
+    // Add a name if the template has one. A file with a mode has a Rock Ridge name, but the name of the template may be
+    // in a continuation, so check for the copied entries instead.
     if !area.is_empty() {
         let len = u8::try_from(name.len() + 5).map_err(|_| invalid_name(name, RECORD_TOO_LONG))?;
         area.extend([b'N', b'M', len, 1, 0]);

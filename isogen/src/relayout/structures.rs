@@ -50,13 +50,13 @@ pub(super) fn structure_patches(
 /// offsets of files.
 fn clear_hfs_headers(image: &BaseImage) -> Result<Vec<Patch>> {
     let partitions = image.partitions().apple.iter().filter(|it| it.type_name == "Apple_HFS");
-    // An image without files has no such catalogue.
+    // In an image without files, no catalogue contains file offsets, so no header is zeroed.
     let first_data = image.volume().files_by_extent().keys().next().map_or(0, |extent| extent.offset());
     let mut patches = Vec::new();
     for partition in partitions {
         let at = u64::from(partition.start) * SECTOR_SIZE + 1024;
         let header = Extent::new(at, 512).or_internal("offset of an HFS+ header", at)?;
-        // Only a header before the files is still in the new image. The copy at the end is not.
+        // Zero only a header before the files. The new image does not contain the copy of the header at the end.
         if header.end() <= first_data {
             patches.push(zero_patch(header));
         }

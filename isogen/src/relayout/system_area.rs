@@ -65,7 +65,8 @@ impl SystemArea {
                 // A file that does not move keeps its offset.
                 return Some(placement.moved_offset(extent).unwrap_or(offset));
             };
-            // `kargs` does not include the area of the default arguments, which keeps its offset in its file.
+            // If the arguments change, `kargs` contains the new offsets, except for the area of the default arguments,
+            // which keeps its offset in its file.
             let areas = kargs?;
             Some(file.sector.offset() + areas.offsets.get(&path).copied().unwrap_or(inside))
         };

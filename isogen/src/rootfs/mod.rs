@@ -170,8 +170,8 @@ impl RootFilesystem {
     }
 }
 
-/// Returns `true` if a name has the form `{commit}.{serial}`. Next to such a directory, OSTree creates a file
-/// `….origin`.
+/// Returns `true` if a name has the form `{commit}.{serial}`. OSTree also creates a file `{commit}.{serial}.origin`
+/// next to each deployment.
 fn is_deployment(name: &[u8]) -> bool {
     let mut parts = name.rsplitn(2, |byte| *byte == b'.');
     let (Some(serial), Some(commit)) = (parts.next(), parts.next()) else { return false };

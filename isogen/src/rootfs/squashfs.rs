@@ -35,7 +35,7 @@ const FRAGMENTS_PER_BLOCK: u32 = 512;
 const FRAGMENT_LEN: u32 = 16;
 /// Maximum number of entries after a directory header.
 const MAX_ENTRIES_PER_HEADER: u32 = 256;
-/// The length field of a directory is greater by three than the length of its listing.
+/// The amount by which the length field of a directory exceeds the length of its listing.
 const LISTING_LEN_BIAS: u64 = 3;
 
 #[derive(Debug)]
@@ -405,7 +405,7 @@ impl MetadataReader<'_> {
         Ok(())
     }
 
-    /// Returns the next `len` bytes. The memory use grows with the number of existing bytes, not with `len`.
+    /// Returns the next `len` bytes. The memory use grows with the number of bytes read, not with `len`.
     fn take(&mut self, len: usize) -> Result<Vec<u8>> {
         let mut output = Vec::new();
         loop {

@@ -161,7 +161,7 @@ fn not_iso(source: &Source, sector: Sector, mut actual: String) -> Error {
 fn starts_like_web_page(source: &Source) -> bool {
     const START_LEN: u64 = 64;
     let start = source.read_extent(Extent::from_start(source.len().min(START_LEN)));
-    // An unreadable file has another error.
+    // If the file cannot be read, the error does not mention a web page.
     start.is_ok_and(|start| start.trim_ascii_start().starts_with(b"<"))
 }
 

@@ -1,4 +1,4 @@
-//! Explains the error of a full disk with the needed and the free bytes.
+//! Adds the number of needed and free bytes to the error of a write to a full disk.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};

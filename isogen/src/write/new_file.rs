@@ -162,7 +162,7 @@ impl NewFile {
     }
 
     /// Makes the file share all blocks with the base image. Returns `false` if the plan moves bytes or if the file
-    /// system does not support it.
+    /// system cannot share blocks.
     fn try_share_blocks(&self, plan: &Plan) -> bool {
         let base = plan.source().as_file().filter(|_| plan.changes_in_place().is_ok());
         base.is_some_and(|base| rustix::fs::ioctl_ficlone(&self.file, base).is_ok())
@@ -268,8 +268,8 @@ impl BaseCopier<'_> {
         Ok(())
     }
 
-    /// Copies in the kernel and returns the number of copied bytes. If it is 0, the caller must copy through its
-    /// buffer.
+    /// Copies in the kernel and returns the number of copied bytes. If the number is 0, the caller must copy through
+    /// its buffer.
     fn copy_in_kernel(&mut self, base: &File, mut from: u64, mut to: u64, len: u64) -> u64 {
         // The kernel limits the length of one copy, so the saturation has no effect.
         let len = usize::try_from(len).unwrap_or(usize::MAX);

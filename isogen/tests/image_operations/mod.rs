@@ -11,17 +11,17 @@ use isogen::{
     KargsOperations, LayoutStrategy, PackedArchive, Plan, Segment, Source,
 };
 
-/// Large enough for every initrd of a fixture image.
+/// Limits that are large enough for every initrd of a fixture image.
 const LIMITS: ArchiveLimits = ArchiveLimits { decoded_bytes: 8 << 20, kept_bytes: 1 << 20, members: 10_000 };
 
-/// Operations that read only structures, so they take microseconds.
+/// Runs the operations that read only structures, which take microseconds.
 pub(crate) fn read_structures(image: &BaseImage) {
     walk_trees(image);
     plan_edits(image);
     plan_pxe_files(image);
 }
 
-/// Operations that read the whole image.
+/// Runs the operations that read the whole image.
 pub(crate) fn read_contents(image: &BaseImage) {
     image.inspect().unwrap();
     image.verify().unwrap();
@@ -80,7 +80,8 @@ fn plan_edits(image: &BaseImage) {
     set_kargs(image);
 }
 
-/// Embedded data reads back when the image is opened again, unless another structure of the image is in the same bytes.
+/// Embeds kernel arguments and checks the bytes of the areas. The image may then fail to open, because another
+/// structure of a hostile image may be in the same bytes.
 fn set_kargs(image: &BaseImage) {
     let text = "quiet console=ttyS0";
     let Ok(plan) = image.plan_in_place(&Edits::new().kargs(KargsEdit::Set(text.into()))) else { return };
@@ -112,7 +113,7 @@ pub(crate) fn plan_relayouts(image: &BaseImage) {
         Edits::new().minimal(None).initrd_image("more.img", &more).archive(more.clone()),
         Edits::new().kargs(KargsEdit::Set("k".repeat(1500))),
     ];
-    // A hostile image may declare all of its bytes as one large area.
+    // Skip large areas, because a hostile image may declare all of its bytes as one area.
     if area_len < 1 << 20 {
         edits.push(Edits::new().archive(packed(area_len + 4)));
     }

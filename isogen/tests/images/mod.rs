@@ -36,7 +36,7 @@ impl FixtureImage {
         !self.mastered.kargs.is_empty()
     }
 
-    /// The end character of the kernel arguments, and the filler of their area.
+    /// Returns the end character of the kernel arguments and the filler of their area.
     pub(crate) fn end_and_pad(&self) -> (u8, u8) {
         if self.recipe.architecture() == Architecture::S390x { (0, 0) } else { (b'\n', b'#') }
     }
@@ -52,7 +52,7 @@ pub(crate) fn extent_bytes(bytes: &[u8], extent: fixtures::Extent) -> &[u8] {
     &bytes[start..start + usize::try_from(extent.len).unwrap()]
 }
 
-/// Images with an embed area for a config: all except the oldest images for s390x.
+/// Returns the images with an embed area for a config: all except the oldest images for s390x.
 pub(crate) fn images_with_ignition_area() -> &'static [FixtureImage] {
     static IMAGES_WITH_IGNITION_AREA: LazyLock<Vec<FixtureImage>> = LazyLock::new(|| {
         let takes_a_config = |recipe: &Recipe| recipe.era().has_ignition_area(recipe.architecture());
@@ -67,8 +67,8 @@ pub(crate) fn all_images() -> &'static [FixtureImage] {
     &ALL_IMAGES
 }
 
-/// A small selection of images with large differences, for tests that are too slow for all images: the layouts of
-/// genisoimage and xorriso, with headers and with descriptions, with and without partition tables.
+/// Returns a small selection of images with large differences, for tests that are too slow for all images: the layouts
+/// of genisoimage and xorriso, with headers and with descriptions, with and without partition tables.
 pub(crate) fn diverse_images() -> &'static [FixtureImage] {
     static DIVERSE_IMAGES: LazyLock<Vec<FixtureImage>> = LazyLock::new(|| {
         let selection = [

@@ -27,7 +27,7 @@ fn verify_passes_and_inspect_shows_everything() {
         assert_eq!(image.volume().id(), product.base.volume().id());
         assert_eq!(image.architecture(), product.base.architecture(), "{}", product.name());
         assert_eq!(image.features(), product.base.features(), "{}", product.name());
-        // A description of a different layout is worse than no description.
+        // A re-laid out image must not keep the description of the minimal ISO, because its offsets would be wrong.
         let in_place = product.plan.changes_in_place().is_ok();
         assert!(in_place || !inspection.minimal.is_available, "{}", product.name());
     });

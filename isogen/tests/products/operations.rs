@@ -20,7 +20,7 @@ fn is_needed(path: &str) -> bool {
     ends.iter().any(|end| path.ends_with(end)) || path.starts_with("images/pxeboot/")
 }
 
-/// File lengths near the limits at which a file needs another sector.
+/// Generates file lengths near the limits at which a file needs another sector.
 fn file_len() -> impl Strategy<Value = usize> {
     prop_oneof![Just(0), 1..40_usize, 2046..2051_usize, 4000..9000_usize]
 }
@@ -192,7 +192,7 @@ fn dropped_and_re_added_file_reads_the_same() {
     }
 }
 
-/// Names that agree in their first eight letters are different names.
+/// Files whose names agree in the first eight letters are different files.
 #[test]
 fn similar_names_are_different_files() {
     for fixture in diverse_images() {
@@ -226,7 +226,8 @@ fn iso_names_are_case_insensitive() {
     }
 }
 
-/// After boot images are replaced, all references lead to the new ones, and the boot info table of isolinux is correct.
+/// After boot images are replaced, all references lead to the new boot images, and the boot info table of isolinux is
+/// correct.
 #[test]
 fn boot_images_may_be_replaced() {
     for fixture in crate::images::all_images() {
@@ -240,7 +241,7 @@ fn boot_images_may_be_replaced() {
             let old = fixture.file(path);
             let longer = [old, &incompressible_bytes(9001)].concat();
             for new in [longer, old[..old.len() / 2 + 3].to_vec()] {
-                // On s390x, the boot image must contain the embed areas.
+                // Skip shorter boot images on s390x, because the boot image must contain the embed areas.
                 if path == "images/cdboot.img" && (new.len() < old.len() || image.ignition_area().is_none()) {
                     continue;
                 }
@@ -262,7 +263,7 @@ fn boot_images_may_be_replaced() {
 
 fn assert_verified(image: &BaseImage, name: &str) {
     for check in image.verify().unwrap().into_iter().filter(|check| check.name != "minimal iso") {
-        // Bytes appended to an s390x boot image come after its area.
+        // No check may fail, not even for an s390x boot image with bytes appended after its area.
         assert!(!matches!(check.outcome, isogen::verify::CheckOutcome::Wrong(_)), "{name}: {check:?}");
     }
 }

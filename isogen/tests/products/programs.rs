@@ -241,7 +241,7 @@ fn complaints(image: &ImageFile, command: &[&str]) -> BTreeSet<String> {
     text.lines().filter(is_complaint).filter(|line| !is_luck(line)).map(str::to_owned).collect()
 }
 
-/// The programs of administrators may be missing from a user's `PATH`.
+/// Returns `PATH` with the folders of programs for administrators, which a user's `PATH` may not contain.
 fn path_with_sbin() -> String {
     format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap_or_default())
 }

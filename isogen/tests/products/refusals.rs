@@ -72,7 +72,7 @@ fn rejects_oversized_directory() {
     assert!(message.contains("invalid directory \"/images\": with its new files"), "{message}");
 }
 
-/// The reader loads a path table completely, so it must not trust its length.
+/// The reader loads a path table completely, so it must limit the stated length of the table.
 #[test]
 fn rejects_oversized_path_table() {
     const LEN: u32 = 5 << 20;
@@ -210,7 +210,7 @@ fn rejects_initrd_names_that_boot_loaders_cannot_read() {
 fn rejects_path_tables_that_end_within_a_record() {
     let image = x86_64_image();
     let mut bytes = image.source().read_extent(Extent::from_start(image.source().len())).unwrap();
-    // The record of the root directory is ten bytes long.
+    // The record of the root directory is ten bytes long, so a table of 13 bytes ends within the next record.
     bytes[16 * 2048 + 132..][..8].copy_from_slice(&[13, 0, 0, 0, 0, 0, 0, 13]);
     let table = image.volume().primary().path_tables.little_endian.offset();
     let cut = BaseImage::from_source(Source::from_bytes("cut.iso", bytes)).unwrap();
@@ -281,7 +281,7 @@ fn boot_targets(image: &BaseImage) -> Vec<(String, Vec<u8>)> {
     all.map(|(what, at)| (what, read(at))).collect()
 }
 
-/// Re-layouts that move many and few bytes of an image.
+/// Returns re-layouts that move many or few bytes of an image.
 fn sample_relayouts(image: &BaseImage) -> Vec<(&'static str, Result<Plan>)> {
     let relayout_with = |path: &str, bytes: Vec<u8>| {
         let mut operations = FileOperations::new();
@@ -336,7 +336,8 @@ fn products_have_no_new_defects() {
             let new = BaseImage::from_source(new).unwrap_or_else(|error| panic!("{file}, {what}: {error}"));
             let more: Vec<_> = failed_checks(&new).difference(&before).copied().collect();
             assert!(more.is_empty(), "{file}, {what}: {more:?}");
-            // This product has another first file, and all references lead to it.
+            // Skip the product whose first file, an EFI boot image, was replaced, because its boot structures refer to
+            // the new file.
             if what != "first file" {
                 let same =
                     |other: &(String, Vec<u8>)| pointed.contains(other) || other.1.starts_with(&[0; 8]);

@@ -126,12 +126,12 @@ fn append_kargs(len: usize) -> KargsEdit {
     KargsEdit::Current(KargsOperations { append, ..KargsOperations::default() })
 }
 
-/// An archive that is longer than the usual area in every compression.
+/// Returns an archive that is longer than the usual area in every compression.
 pub(crate) fn large_archive() -> PackedArchive {
     packed_archive("config.ign", incompressible_bytes(300_000))
 }
 
-/// An archive for a separate file.
+/// Returns an archive for a separate file.
 pub(crate) fn small_archive() -> PackedArchive {
     packed_archive("etc/coreos-firstboot-network/wired.nmconnection", incompressible_bytes(5000))
 }

@@ -49,7 +49,7 @@ pub(crate) fn list_tree(tree: &DirectoryTree) -> FileListing {
     entries.collect()
 }
 
-/// Parses the output of `isoinfo -R -l`. It is a title for each directory, followed by a line for each entry.
+/// Parses the output of `isoinfo -R -l`: a title for each directory, followed by a line for each entry.
 ///
 /// ```text
 /// Directory listing of /coreos/
@@ -77,7 +77,7 @@ pub(crate) fn parse_isoinfo(text: &[String]) -> FileListing {
     listing
 }
 
-/// Parses the output of `xorriso -exec lsdl`. It is a line for each entry, with the path in quotes.
+/// Parses the output of `xorriso -exec lsdl`: a line for each entry, with the path in quotes.
 ///
 /// ```text
 /// -r--r--r--    1 0        0             382 Jul  9  2023 '/coreos/kargs.json'
@@ -91,7 +91,8 @@ pub(crate) fn parse_xorriso(text: &[String]) -> BTreeMap<String, Option<u64>> {
     entries.collect()
 }
 
-/// An empty file may have any sector, and programs report different ones.
+/// Sets the sectors of empty files to 0, because an empty file may have any sector and programs report different
+/// sectors.
 pub(crate) fn clear_sectors_of_empty_files(listing: &mut FileListing) {
     listing.values_mut().flatten().filter(|(len, _)| *len == 0).for_each(|(_, sector)| *sector = 0);
 }

@@ -33,7 +33,7 @@ fn assert_reads_back(options: Erofs, files: &BTreeMap<String, Vec<u8>>) {
     assert!(ours.nmstatectl().unwrap() == files[&program]);
 }
 
-/// The difficult files of the tree, without its hundreds of small programs.
+/// Returns the difficult files of the tree, without its hundreds of small programs.
 fn difficult_files(program_len: usize) -> BTreeMap<String, Vec<u8>> {
     let mut files = tree_files(program_bytes(program_len));
     files.retain(|path, _| !path.contains("/program-") || path.ends_with("-07"));

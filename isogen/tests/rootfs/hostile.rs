@@ -12,7 +12,7 @@ use crate::packed_tree::{
     DEPLOYMENT, PackedTree, are_installed, open_filesystem, open_rootfs, program_bytes,
 };
 
-/// A small tree that has every structure, so that most damaged bytes have an effect.
+/// Returns a small tree that has every structure, so that most damaged bytes have an effect.
 fn small_tree() -> BTreeMap<String, Vec<u8>> {
     let bin = format!("{DEPLOYMENT}/usr/bin");
     let mut files: BTreeMap<String, Vec<u8>> =

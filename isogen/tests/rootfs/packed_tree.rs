@@ -32,7 +32,7 @@ pub(crate) fn run_program(folder: &Path, command: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// Pseudorandom bytes. A mask with fewer bits makes them compressible.
+/// Returns pseudorandom bytes. A mask with fewer bits makes the bytes compressible.
 pub(crate) fn noise(len: usize, mask: u8) -> Vec<u8> {
     let mut state = 9_u64;
     let next = || {
@@ -42,7 +42,7 @@ pub(crate) fn noise(len: usize, mask: u8) -> Vec<u8> {
     std::iter::repeat_with(next).take(len).collect()
 }
 
-/// A file that resembles a program: runs of code, text, zeros and noise.
+/// Returns a file that resembles a program: runs of code, text, zeros and noise.
 pub(crate) fn program_bytes(len: usize) -> Vec<u8> {
     let mut bytes = b"\x7fELF".to_vec();
     let noise = noise(300_000, 0xFF);
@@ -66,8 +66,8 @@ pub(crate) fn tree_files(program: Vec<u8>) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut add = |path: String, bytes: Vec<u8>| files.insert(path, bytes);
     let bin = format!("{DEPLOYMENT}/usr/bin");
-    // These names are similar to the name of the program. They are so many that a directory takes several metadata
-    // blocks.
+    // These names are similar to the name of the program. The many names make the directory larger than one metadata
+    // block.
     for number in 0..600 {
         add(format!("{bin}/program-{number:04}-with-a-long-name"), format!("#!/bin/sh\n{number}\n").into());
     }

@@ -1,4 +1,5 @@
-//! Images from `mksquashfs` and `mkfs.erofs`, compared with the output of `unsquashfs` and of the packed tree.
+//! Reads images from `mksquashfs` and `mkfs.erofs`, and compares the files with the packed tree. `unsquashfs` and
+//! `fsck.erofs` must extract the same program.
 
 use std::fs;
 

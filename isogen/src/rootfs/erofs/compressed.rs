@@ -12,8 +12,9 @@
 //! ```
 //!
 //! The entry of the cluster where an extent begins is a *head*. The entries of the extent's other clusters store the
-//! distance back to the head. If a flag bit is set, the first of them stores the number of encoded blocks instead. A
-//! compact pack stores only the block before its first head. The blocks of its other heads follow by addition.
+//! distance back to the head. If a flag bit is set, the entry right after the head stores the number of encoded blocks
+//! instead. A compact pack stores only the number of the block before its first head. The reader adds the block counts
+//! of the earlier heads to it.
 
 use std::fmt;
 
@@ -23,7 +24,7 @@ use super::{ErofsImage, FileReader, ZERO_PADDING};
 use crate::bytes_at::{array_at, count_leading_zeros, u32_le};
 use crate::error::{Error, OrInternal, Result};
 
-/// Limits for one extent: number of encoded bytes and of decoded bytes.
+/// Maximum numbers of encoded and decoded bytes of one extent.
 const MAX_ENCODED_LEN: u64 = 1 << 20;
 const MAX_DECODED_LEN: u64 = 12 << 20;
 /// Maximum number of index entries to read for one extent: the number for the smallest clusters, with a margin.
@@ -258,7 +259,7 @@ impl<'a> ClusterIndex<'a> {
         cluster.saturating_mul(self.cluster_len())
     }
 
-    /// Returns the cluster where the extent of a byte begins. `offset` is the offset of the byte in the file.
+    /// Returns the cluster where the extent that contains the byte at `offset` of the file begins.
     fn head_cluster(&mut self, offset: u64) -> Result<u64> {
         let mut cluster = offset >> self.cluster_bits;
         for _ in 0..MAX_CLUSTERS {
@@ -329,7 +330,8 @@ impl<'a> ClusterIndex<'a> {
     }
 
     /// Returns the bytes of an uncompressed extent. In interlaced form, each byte has the same offset in its stored
-    /// block as in the file's block, so the start of the extent comes after its end.
+    /// block as in the block of the file, so the stored bytes are rotated: the end of the extent comes before its
+    /// start.
     fn plain_extent(&self, position: u64, mut bytes: Vec<u8>, start: u64, len: u64) -> Result<Vec<u8>> {
         let shift = if self.flags & INTERLACED == 0 { 0 } else { start % self.filesystem.block_len() };
         if let Some(shift) = usize::try_from(shift).ok().filter(|shift| *shift <= bytes.len()) {
@@ -372,7 +374,7 @@ impl<'a> ClusterIndex<'a> {
         Some(ClusterEntry::Head(ExtentHead { head_type, offset: low.into(), block }))
     }
 
-    /// Returns the offset of an entry of a full index. The first entry is eight reserved bytes after the header.
+    /// Returns the offset of an entry of a full index. Eight reserved bytes separate the header from the first entry.
     fn full_entry_position(&self, cluster: u64) -> u64 {
         self.header.saturating_add(2 * HEADER_LEN).saturating_add(cluster.saturating_mul(8))
     }

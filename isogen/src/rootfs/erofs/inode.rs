@@ -9,7 +9,7 @@ use crate::error::Result;
 const INODE_SLOT_LEN: u64 = 32;
 const COMPACT_INODE_LEN: usize = 32;
 const EXTENDED_INODE_LEN: usize = 64;
-/// The known bits of the format field: short or long inode, and the data layout.
+/// The supported bits of the format field, which select the inode length (short or long) and the data layout.
 const KNOWN_FORMAT_BITS: u16 = 0x0F;
 const TYPE_MASK: u16 = 0o170_000;
 
