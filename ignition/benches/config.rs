@@ -18,13 +18,13 @@ use serde_json::json;
 
 const OVERRIDE_LEN: usize = 20 << 10;
 
-/// A script with this number of lines.
+/// Returns a script with this number of lines.
 fn script(lines: usize) -> String {
     let line = |number| format!("nmcli connection modify eth{number} ipv4.method manual # step {number}\n");
     std::iter::once("#!/bin/bash\n".to_owned()).chain((0..lines).map(line)).collect()
 }
 
-/// A config like the config of a discovery image.
+/// Builds a config like the config of a discovery image.
 fn build() -> Vec<u8> {
     let mut config = ConfigBuilder::new();
     for number in 0..6 {

@@ -35,7 +35,8 @@ pub(crate) fn keyfiles(document: &str, map: &str) -> Result<(String, String), Bo
     let networks = HostNetworkFiles::generate(&hosts, NetworkGeneration::Keyfiles, &cache)?;
     let mut text = String::new();
     for entry in networks.initrd_entries(&InitrdOptions::default()) {
-        // An image also contains a script that selects one of its hosts, and a unit for the script.
+        // Print only the files of the host. An image also contains a script that selects a host, and a unit for the
+        // script.
         if let (EntryKind::File { contents, .. }, true) = (&entry.kind, entry.path.contains("/host0/")) {
             text += &format!("# {}\n{}\n", entry.path, String::from_utf8_lossy(contents).trim_end());
         }

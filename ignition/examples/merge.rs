@@ -32,8 +32,8 @@ pub(crate) fn merged(parent: (&str, &[u8]), child: (&str, &[u8])) -> Result<Merg
         Ok(Config::parse(text)?.config)
     };
     let (parent, child) = (read(parent)?, read(child)?);
-    // Merging two valid configs can result in an invalid config. Other findings are already in the reports of the
-    // inputs.
+    // Merging two valid configs can result in an invalid config. Report only errors of the result, because the reports
+    // of the inputs already contain the other findings.
     let config = merge(&parent, &child);
     let report = validate(&config);
     if report.is_fatal() {

@@ -207,7 +207,8 @@ impl ConfigBuilder {
         ]));
     }
 
-    /// Adds certificates that all programs trust. At boot, the system collects the certificates in this directory.
+    /// Adds certificates that all programs trust. At boot, the system collects the certificates in
+    /// `/etc/pki/ca-trust/source/anchors`.
     pub(crate) fn add_trust_anchor(&mut self, name: &str, pem: &str) {
         self.replace_file(&format!("/etc/pki/ca-trust/source/anchors/{name}"), FileMode::PUBLIC, pem);
     }

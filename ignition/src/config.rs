@@ -296,7 +296,7 @@ fn field_in_any_case<'a>(
     Ok(exact.or_else(|| object.iter().find(|(name, _)| name.eq_ignore_ascii_case(key))))
 }
 
-/// Converts JSON to a tree that follows the schema.
+/// A converter from JSON to a tree that follows the schema.
 struct SchemaReader {
     spec: Spec,
     warnings: ConfigReport,
@@ -339,7 +339,7 @@ impl SchemaReader {
                 object.add(field.name, "".into());
             }
         }
-        // The fields of the schema are in alphabetical order, too.
+        // Sort the fields, because the schema lists fields in alphabetical order.
         object.sort();
         Ok(object)
     }

@@ -23,7 +23,7 @@ use crate::translate::translate_if_older;
 /// Merges the child's config over the parent's config. The result has the newer of the two spec versions.
 ///
 /// Up to spec 3.2, the target of a link, the level of an array and a custom Clevis pin are plain values, as in
-/// Ignition's own types. If a child omits them, it resets them. From 3.3 on, they are kept.
+/// Ignition's own types. A child that omits such a value resets it. From 3.3 on, omitted values are kept.
 ///
 /// # Examples
 ///

@@ -10,7 +10,8 @@ use crate::spec::Spec;
 pub(crate) struct ObjectSchema {
     pub(crate) name: ObjectKind,
     pub(crate) fields: &'static [FieldSchema],
-    /// If the child sets any of these fields and they are plain, the merge replaces all of them.
+    /// Fields that the merge replaces together: if the child sets one of the fields and they are plain, the merge
+    /// replaces all of them.
     pub(crate) merged_as_unit: &'static [&'static str],
 }
 
@@ -55,7 +56,7 @@ pub(crate) struct FieldSchema {
     /// The exceptional treatment of the unset field by `coreos-installer`, and the last version in which it applies.
     /// `None` if the treatment follows from the type of the field.
     unset_until: Option<(UnsetField, Spec)>,
-    /// Lists of an object in the same group share their keys.
+    /// The group of a list. Lists of an object in the same group share their keys.
     pub(crate) group: Option<&'static str>,
     pub(crate) kind: FieldType,
 }
@@ -446,7 +447,8 @@ mod tests {
         }
     }
 
-    /// The types of the crate `ignition-config` are generated from Ignition's own JSON schemas.
+    /// The types of the crate `ignition-config` are generated from Ignition's own JSON schemas, so the schema must have
+    /// the same fields.
     #[test]
     fn fields_of_each_version_match_ignition_config() {
         for spec in Spec::ALL {

@@ -1,8 +1,8 @@
 //! OpenShift versions and their order.
 //!
 //! The Assisted Installer compares versions by semantic versioning, so `4.18.0-rc.1` and `4.18-multi` come before
-//! `4.18`. Versions of OKD, such as `4.18.0-okd-scos.1`, come before it, too. In a list of releases, `-multi` means a
-//! release for several architectures, so the caller removes that suffix before it parses the version.
+//! `4.18`. Versions of OKD, such as `4.18.0-okd-scos.1`, also come before `4.18`. In a list of releases, `-multi` means
+//! a release for several architectures, so the caller removes that suffix before it parses the version.
 
 use std::fmt;
 use std::ops::RangeInclusive;

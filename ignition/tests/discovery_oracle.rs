@@ -33,7 +33,7 @@ use resources::contents;
 use serde_json::Value;
 use setups::matrix;
 
-/// All discovery configs, with a service and without a service, and a pointer config.
+/// Returns all discovery configs, with a service and without a service, and a pointer config.
 fn configs() -> Vec<(String, Config)> {
     let mut all: Vec<_> =
         matrix().into_iter().map(|(name, it)| (name, it.compose().unwrap().config)).collect();
@@ -77,7 +77,7 @@ fn validator_accepts_every_config_silently() {
     }
 }
 
-/// Every distinct script, by its path.
+/// Returns every distinct script by its path.
 fn scripts() -> BTreeMap<String, Vec<u8>> {
     let mut scripts = BTreeMap::new();
     for (_, config) in configs() {
@@ -198,7 +198,7 @@ fn verify(config: &Config) -> Option<String> {
 #[test]
 fn systemd_accepts_every_unit() {
     for (name, config) in configs() {
-        // Many combinations contain the same units.
+        // Skip some combinations to save time, because many combinations contain the same units.
         if name.contains("trust") || name.len() > 40 {
             continue;
         }

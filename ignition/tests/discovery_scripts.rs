@@ -29,12 +29,13 @@ struct Stage {
 }
 
 impl Stage {
-    /// `programs` contains names and shell code. Each call is recorded before the code runs.
+    /// Creates a stage. `programs` contains the names and shell code of fake programs. Each call is recorded before the
+    /// code runs.
     fn new(script: &str, programs: &[(&str, &str)]) -> Self {
         Self::with(&minimal().compose().unwrap().config, script, programs)
     }
 
-    /// Like [`new`](Self::new), with a script of another config.
+    /// Creates a stage like [`new`](Self::new), with a script of another config.
     fn with(config: &Config, script: &str, programs: &[(&str, &str)]) -> Self {
         let stage = Self { folder: tempfile::tempdir().unwrap() };
         stage.write("script", &contents(config, script).unwrap());
@@ -59,7 +60,7 @@ impl Stage {
         self.run_where(argument, &[])
     }
 
-    /// Like [`run`](Self::run), with environment variables.
+    /// Runs the script like [`run`](Self::run), with environment variables.
     fn run_where(&self, argument: &str, variables: &[(&str, &str)]) -> Option<i32> {
         let path = env::join_paths([self.folder.path(), "/usr/bin".as_ref(), "/bin".as_ref()]).unwrap();
         let mut command = Command::new("/bin/bash");

@@ -68,7 +68,7 @@ fn merged_cases_survive_rewriting() {
     }
 }
 
-/// A config without any settings.
+/// Returns a config without any settings.
 fn empty(spec: Spec) -> Config {
     cases::read(&Value::Object(serde_json::Map::new()), spec.as_str())
 }
@@ -77,7 +77,8 @@ fn configs(specs: &[Spec], shape: Shape) -> impl Strategy<Value = Config> {
     random::any_config(specs.to_vec(), shape)
 }
 
-/// Configs without anything that a later config can undo: deletions, changes of a node's kind, absent plain values.
+/// Generates configs without anything that a later config can undo: deletions, changes of a node's kind, absent plain
+/// values.
 fn additive() -> impl Strategy<Value = Config> {
     configs(&Spec::ALL[3..], Shape { crossing: false, headers: false, ..Shape::ANY })
 }

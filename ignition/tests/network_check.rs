@@ -594,7 +594,7 @@ fn findings_are_in_host_order() {
     assert!(!first.to_string().contains(&mac(0)));
 }
 
-/// A bond over ports that the document does not declare, and a second network card.
+/// Returns a document with a bond over a declared port and an undeclared port, and with a second network card.
 fn bonded(port: &str, card: &str) -> String {
     format!(
         "interfaces:\n- name: bond0\n  type: bond\n  state: up\n  link-aggregation:\n    mode: active-backup\n    port:\n    - eth0\n    \
@@ -690,7 +690,7 @@ fn only_error(document: &str) -> String {
     errors.concat()
 }
 
-/// An interface that the generator rejects.
+/// Returns an interface that the generator rejects.
 fn faulty(name: &str) -> String {
     format!("- {{name: {name}, type: ethernet, ipv6: {{enabled: true, autoconf: true}}}}\n")
 }

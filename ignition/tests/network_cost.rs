@@ -15,7 +15,8 @@ use ignition::network::check::{ClusterNetworks, NetworkReport, check_hosts};
 use ignition::network::yaml::LineIndex;
 use ignition::network::{HostNetwork, KeyfileCache, keyfiles, read_hosts};
 
-/// Much more than any case takes in a debug build, and much less than quadratic parsing took for the smallest case.
+/// Time limit of a case: much more than any case takes in a debug build, and much less than quadratic parsing took for
+/// the smallest case.
 const MAX_TIME: Duration = Duration::from_secs(1);
 
 fn cpu_time() -> Duration {

@@ -9,7 +9,7 @@ use ignition::network::{
     keyfiles,
 };
 
-/// A host whose map assigns the MAC addresses 52:54:00:aa:bb:01 and following to these names.
+/// Creates a host whose map assigns the MAC addresses 52:54:00:aa:bb:01, 52:54:00:aa:bb:02 and so on to `names`.
 fn host(document: &str, names: &[&str]) -> HostNetwork {
     let interface = |(number, name): (usize, &&str)| MacInterface {
         logical_nic_name: (*name).to_owned(),
@@ -123,7 +123,7 @@ fn policy_names_interfaces_by_their_addresses() {
         assert!(policy.contains(text), "{text}: {policy}");
     }
     assert!(!policy.contains("eth0"), "{policy}");
-    // The document is a policy, which contains a state.
+    // The document is a policy that contains a state. The generator accepts only a state.
     assert!(keyfiles(policy.as_bytes()).is_err());
     for version in ["4.18.0-rc.1", "", "4.17.9"] {
         assert_eq!(NetworkGeneration::for_version(version), NetworkGeneration::Keyfiles, "{version}");

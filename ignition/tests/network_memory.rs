@@ -38,7 +38,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// Makes the tests of this program run one after another.
+/// A lock that makes the tests of this program run one after another.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Returns the result of `work` and the peak of the memory that it allocates.
@@ -49,7 +49,7 @@ fn measure_memory<T>(work: impl FnOnce() -> T) -> (T, usize) {
     (result, PEAK_BYTES.load(Ordering::Relaxed).saturating_sub(before))
 }
 
-/// A list of equal items inside nested mappings with long keys.
+/// Returns a list of equal items inside nested mappings with long keys.
 fn list_in_long_keys(item: &str, count: usize) -> String {
     let open = format!("{{\"{}\": ", "\u{1f600}".repeat(64)).repeat(11);
     format!("{open}[{}]{}\n", item.repeat(count), "}".repeat(11))

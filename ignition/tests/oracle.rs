@@ -46,7 +46,7 @@ fn old() -> Vec<Spec> {
     Spec::ALL.into_iter().filter(|spec| *spec <= NEWEST).collect()
 }
 
-/// Random values, which are the same in every run.
+/// Returns random values, which are the same in every run.
 fn samples<T: std::fmt::Debug>(strategy: &impl Strategy<Value = T>) -> Vec<T> {
     let mut runner = TestRunner::deterministic();
     (0..PAIRS).map(|_| strategy.new_tree(&mut runner).unwrap().current()).collect()
@@ -226,7 +226,7 @@ fn engine_fails_on_invalid_users() {
     }
 }
 
-/// All fields of a user, each in a base config and in a change.
+/// Returns pairs of a base config and a change, which together contain all fields of a user.
 fn user_forms() -> Vec<(Value, Value)> {
     let only = |users: Value| json!({"users": users});
     vec![

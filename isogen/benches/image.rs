@@ -108,7 +108,7 @@ fn bench_plan(criterion: &mut Criterion, bench: &BenchImage) {
     group.finish();
 }
 
-/// Returns a function that returns offsets all over an artifact, the same offsets in every run.
+/// Returns a generator of offsets all over an artifact. The offsets are the same in every run.
 fn pseudorandom_offsets(len: u64) -> impl FnMut() -> u64 {
     let mut state = 7_u64;
     move || {

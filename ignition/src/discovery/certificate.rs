@@ -93,7 +93,7 @@ fn is_certificate(base64: &str) -> bool {
     const DER_SEQUENCE: u8 = 0x30;
     let Ok(der) = BASE64.decode(base64) else { return false };
     let [DER_SEQUENCE, first, rest @ ..] = der.as_slice() else { return false };
-    // DER encodes a length below 128 in one byte. A longer length follows the number of its bytes.
+    // DER encodes a length below 128 in one byte. A longer length is preceded by the number of its bytes.
     let (len, body) = match first {
         0..0x80 => (usize::from(*first), rest),
         _ => {

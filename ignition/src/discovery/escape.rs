@@ -24,7 +24,7 @@ pub(crate) fn unit_environment(name: &str, value: &str) -> String {
     format!("Environment=\"{name}={}\"\n", with_backslashes(value, "\"\\").replace('%', "%%"))
 }
 
-/// Returns a line of a file for `EnvironmentFile=`. The rules are the rules for a double-quoted word in a shell.
+/// Returns a line of a file for `EnvironmentFile=`. The value is quoted like a double-quoted word in a shell.
 pub(crate) fn environment_file_line(name: &str, value: &str) -> String {
     format!("{name}=\"{}\"\n", with_backslashes(value, "\"\\`$"))
 }

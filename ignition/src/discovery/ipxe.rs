@@ -177,8 +177,8 @@ pub struct BootFiles {
     pub kernel: String,
     /// URL of the initrd that contains the config.
     pub initrd: String,
-    /// URL of the root file system. It must be absolute, because the live system, which downloads it, has no URL of the
-    /// script.
+    /// URL of the root file system. It must be absolute, because the live system downloads it and cannot resolve a
+    /// relative URL.
     pub rootfs: String,
 }
 

@@ -1,11 +1,11 @@
-//! Changes of the kernel command line, in the JSON form of the inventory.
+//! Changes to the kernel command line, in the JSON form of the inventory.
 //!
 //! ```json
 //! [{"operation": "append", "value": "rd.net.timeout.carrier=60"}, {"operation": "delete", "value": "quiet"}]
 //! ```
 //!
-//! The changes are not part of a config. An image has them in the files of its boot loaders, and a network boot has
-//! them in the iPXE script.
+//! The changes are not part of a config. They are applied to the boot loader configs of an image, or to the iPXE script
+//! of a network boot.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ const FIELD: &str = "kernel_arguments";
 /// Maximum number of changes for one infra-env.
 pub const MAX_CHANGES: usize = 1000;
 
-/// The operation of a change of the command line.
+/// The operation of a command line change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -41,7 +41,7 @@ impl fmt::Display for KernelArgumentOperation {
     }
 }
 
-/// A change of the command line.
+/// A change to the command line.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct KernelArgumentChange {
     operation: KernelArgumentOperation,

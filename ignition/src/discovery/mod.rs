@@ -333,7 +333,8 @@ fn add_common_files(builder: &mut ConfigBuilder) {
     }
 }
 
-/// Adds support for multipath and iSCSI disks. The live system of OKD does not have the programs.
+/// Adds support for multipath and iSCSI disks. The caller omits it for OKD, whose live system does not have the
+/// programs.
 fn add_storage_support(builder: &mut ConfigBuilder) {
     builder.enable_unit("multipathd.service");
     builder.replace_file("/etc/multipath.conf", FileMode::PUBLIC, include_str!("content/multipath.conf"));

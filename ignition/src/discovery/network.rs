@@ -5,13 +5,13 @@ use super::overrides::ComposeError;
 use crate::builder::{ConfigBuilder, FileMode, UnitState};
 use crate::network::{EntryKind, IgnitionFiles, NetworkEntry};
 
-/// Adds the files and enables the unit.
+/// Adds the files of the static network and enables the unit that selects the files of the booted machine.
 pub(crate) fn add_static_network(
     network: &IgnitionFiles,
     builder: &mut ConfigBuilder,
 ) -> Result<(), ComposeError> {
     for NetworkEntry { path, kind } in &network.files {
-        // Links enable units in an initrd. A config enables units without links.
+        // Skip links. They enable units in an initrd, while a config enables units without links.
         if let EntryKind::File { mode, contents } = kind {
             let Some(bits) = FileMode::from_bits(*mode) else {
                 return Err(ComposeError::NetworkFileMode { path: path.clone(), mode: *mode });

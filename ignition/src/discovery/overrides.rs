@@ -207,11 +207,11 @@ pub(crate) fn apply_override(
     Err(ComposeError::Merged { field, findings })
 }
 
-/// Maximum number of findings in a merged config. Each of them causes a search in the override.
+/// Maximum number of findings in a merged config. Each finding causes a search in the override.
 const MAX_MERGED_FINDINGS: usize = 100;
 
 /// Converts findings in a merged config to findings with positions in the override. If the override contains the
-/// invalid value, its JSON pointer is the pointer of that value. Otherwise it is the pointer of the first list entry
+/// invalid value, the finding has the JSON pointer of that value. Otherwise it has the pointer of the first list entry
 /// that makes the merged config invalid.
 fn findings_in_override(
     base: &Config,
@@ -322,7 +322,8 @@ fn collect_list_entries(
     }
 }
 
-/// Returns a copy of the override with only these list entries. They must be the first entries of their lists.
+/// Returns a copy of the override with only the list entries in `selection`. These must be the first entries of their
+/// lists.
 fn with_entries(child: &Config, selection: &[(String, usize)]) -> Config {
     let mut all = Vec::new();
     let mut tree = child.root().clone();
@@ -414,7 +415,8 @@ mod tests {
             "files":[{"path":"/x"},{"path":"/y"}],
             "links":[{"path":"/l","target":"/x"},{"path":"/etc","target":"/x"},{"path":"/m","target":"/x"}]}}"#;
         let ComposeError::Merged { findings, .. } = apply_text(link).unwrap_err() else { panic!() };
-        // The link is in the path of every file of the generated config.
+        // The link `/etc` conflicts with every file of the generated config, because `/etc` is in the path of each
+        // file.
         let merged: Vec<_> = findings.iter().map(|merged| merged.merged_pointer.as_str()).collect();
         assert_eq!(merged, ["/storage/files/0", "/storage/files/1"]);
         let finding = &findings[0].finding;

@@ -1,9 +1,9 @@
 //! Checks a `registries.conf`, version 2, with the rules of podman's reader.
 //!
 //! Podman rejects the whole file because of one wrong value. The machine then pulls no images, and the error is only in
-//! its journal. The rules come from `containers-registries.conf(5)` and from the reader: the types of tables and
-//! values, locations without a scheme, and the same settings for all entries of a registry. As in the reader, keys are
-//! case-insensitive, and unknown keys are ignored.
+//! the machine's journal. The rules come from `containers-registries.conf(5)` and from the reader: the types of tables
+//! and values, locations without a scheme, and the same settings for all entries of a registry. As in the reader, keys
+//! are case-insensitive, and unknown keys are ignored.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(super) struct RejectedLine<'a> {
     pub(super) reason: String,
 }
 
-/// Checks the text of a file, which must contain at least one registry.
+/// Checks the text of a `registries.conf`, which must contain at least one registry.
 pub(super) fn check_registries(text: &str) -> Result<(), RejectedLine<'_>> {
     check_file(text).map_err(|TomlProblem { at, reason }| {
         let Some((before, after)) = at.and_then(|at| text.split_at_checked(at)) else {

@@ -40,7 +40,7 @@ pub fn service_url(config: &[u8]) -> Option<HttpUrl> {
     HttpUrl::parse("service URL", &url_option(&agent.command()?)?).ok()
 }
 
-/// Reads a config and the configs that it merges, up to a total size.
+/// A reader of a config and of the configs that it merges, up to a total size.
 struct ConfigReader {
     merged_bytes: usize,
 }
@@ -65,8 +65,8 @@ impl ConfigReader {
         let Ok(mut config) = decode_data_url(text(child, "source")) else { return };
         if text(child, "compression") == "gzip" {
             let Ok(contents) = gunzip(&config, self.merged_bytes) else {
-                // The limit is used up, because decompression may have produced that many bytes. Ignition rejects such
-                // a config.
+                // Stop decompressing merged configs, because the failed attempt may have produced as many bytes as the
+                // limit allows. Ignition rejects such a config.
                 self.merged_bytes = 0;
                 return;
             };
@@ -95,7 +95,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
 #[derive(Default)]
 struct AgentUnit {
     contents: String,
-    /// Contents by name. systemd reads drop-ins in the order of their names.
+    /// Contents of the drop-ins by name. systemd reads drop-ins in the order of their names.
     dropins: BTreeMap<String, String>,
     is_masked: bool,
 }

@@ -64,7 +64,7 @@ fn check_key(line: &str) -> Result<(), String> {
     }
 }
 
-/// Splits the binary form of a key into its fields. Each field follows its length, which is four bytes long.
+/// Splits the binary form of a key into its fields. A four-byte length precedes each field.
 fn key_fields(mut blob: &[u8]) -> Option<Vec<&[u8]>> {
     let mut fields = Vec::new();
     while !blob.is_empty() {

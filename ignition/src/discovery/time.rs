@@ -81,7 +81,8 @@ impl TimeSources {
         const CHRONY_CONF: &str = "/etc/chrony.conf";
         match self {
             Self::Additional(sources) if !sources.is_empty() => {
-                // A machine's clock may be wrong by years, even if the servers become reachable only long after boot.
+                // chrony may step the clock at any time, because a clock may be wrong by years and the servers may
+                // become reachable only long after boot.
                 let lines = format!("\nmakestep 1.0 -1\n{}", server_lines(sources));
                 builder.append_to_file(CHRONY_CONF, &lines);
             }

@@ -52,9 +52,9 @@ impl HttpUrl {
         &self.0
     }
 
-    /// Returns the reason why other machines cannot reach this URL, or `None` if the reason below does not apply. The
-    /// host of an unreachable URL is a loopback or unspecified address, or a name that resolves to one, so each machine
-    /// would connect to itself.
+    /// Returns the reason why other machines cannot reach this URL, or `None` if they may reach it. Other machines
+    /// cannot reach a URL whose host is a loopback or unspecified address, or a name that resolves to a loopback
+    /// address, because each machine would connect to itself.
     ///
     /// # Examples
     ///

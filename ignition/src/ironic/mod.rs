@@ -44,7 +44,7 @@ use crate::discovery::{CertificateCheck, HostName, HttpUrl, ImageReference, Inpu
 const CONFIG_PATH: &str = "/etc/ironic-python-agent.conf";
 const UNIT_NAME: &str = "ironic-agent.service";
 
-/// The default port of Ironic. The next constant is the default port of its inspector.
+/// The default ports of Ironic and of its inspector.
 const IRONIC_PORT: u16 = 6385;
 const INSPECTOR_PORT: u16 = 5050;
 
@@ -194,7 +194,7 @@ pub(crate) struct IronicAgentContext<'a> {
     pub(crate) has_static_network: bool,
     /// Whether the installed system gets a copy of the live system's network configuration.
     pub(crate) copies_network: bool,
-    /// The host name for the case that neither DHCP nor DNS provides one.
+    /// The host name to use if neither DHCP nor DNS provides one.
     pub(crate) hostname: Option<&'a HostName>,
     /// The path of a file with environment variables, if any.
     pub(crate) environment: Option<&'a str>,

@@ -56,7 +56,7 @@ pub struct StandaloneIronic {
     pub trust_bundle: Option<CertificateBundle>,
     /// The mirrors of container registries.
     pub mirrors: Option<Mirrors>,
-    /// The host name for the case that neither DHCP nor DNS provides one.
+    /// The host name to use if neither DHCP nor DNS provides one.
     pub hostname: Option<HostName>,
     /// The static network: from [`IgnitionFiles::for_one_host`] for one machine, or from
     /// [`HostNetworkFiles`](crate::network::HostNetworkFiles::ignition_files) for an image of several machines. The
@@ -194,7 +194,7 @@ impl StandaloneIronic {
         builder.replace_file("/etc/motd.d/ipa.motd", FileMode::PUBLIC, text);
     }
 
-    /// Lists settings for the diagnosis of problems. Passwords in URLs are masked.
+    /// Returns lines with settings that help to diagnose problems. Passwords in URLs are masked.
     fn diagnostic_lines(&self) -> String {
         let list = |urls: &[HttpUrl]| {
             let texts: Vec<String> = urls.iter().map(|url| masked_url(url.as_str())).collect();

@@ -66,7 +66,7 @@ pub fn check(text: &[u8]) -> ConfigReport {
     report
 }
 
-/// Collects the findings of the rules.
+/// A linter of one config, which collects the findings of the rules.
 struct Linter {
     report: ConfigReport,
     /// Number of bytes that may still be decompressed.

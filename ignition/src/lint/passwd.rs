@@ -63,7 +63,7 @@ fn is_ssh_key(line: &str) -> bool {
 mod tests {
     use crate::lint::check;
 
-    /// Ignition 2.14 runs `usermod --password '*'` in this case.
+    /// For an empty password hash, Ignition 2.14 runs `usermod --password '*'`.
     #[test]
     fn empty_hash_locks_the_account() {
         let user = r#"{"name": "core", "passwordHash": ""}"#;

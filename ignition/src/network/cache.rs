@@ -73,7 +73,7 @@ impl KeyfileCache {
         }
     }
 
-    /// Ignores a poisoned lock, because no change of the state can panic halfway.
+    /// Locks the state, even if the lock is poisoned, because no change of the state can panic halfway.
     fn lock(&self) -> MutexGuard<'_, CacheState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Cancels long work if no caller waits for it any more.
+//! A flag that cancels long work when no caller waits for the result any more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

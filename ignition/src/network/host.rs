@@ -58,7 +58,7 @@ pub struct HostNetwork {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct HostDigest([u8; 32]);
 
-/// A part of each digest. Increment it if the hashed data changes.
+/// Version of the hashed data, which is a part of each digest. Increment the version if other data is hashed.
 const DIGEST_VERSION: u8 = 1;
 
 impl HostNetwork {
@@ -90,7 +90,8 @@ impl HostNetwork {
         Self::from_parts(document.into(), None)
     }
 
-    /// The order of the map has no meaning, so the map is sorted by name and address, as in the inventory.
+    /// Creates the network of a host. Sorts the map by name and address, as in the inventory, because the order of the
+    /// map has no meaning.
     fn from_parts(document: Arc<str>, interfaces: Option<Vec<MacInterface>>) -> Self {
         let mut sorted: Vec<(usize, MacInterface)> =
             interfaces.iter().flatten().cloned().enumerate().collect();

@@ -35,8 +35,8 @@ impl Keyfile {
     }
 }
 
-/// Sorts the routing rules in each section by priority, then by text, and assigns the existing numbers to them in that
-/// order.
+/// Sorts the routing rules in each section by priority, then by text, and assigns the existing numbers to the sorted
+/// rules.
 ///
 /// The generator stores rules in a hash set and numbers them at random. The numbers have no meaning for
 /// `NetworkManager`.

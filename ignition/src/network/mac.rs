@@ -31,7 +31,7 @@ impl MacAddr {
     ///
     /// In YAML 1.1, groups of decimal digits with colons between them are a number in base 60, if the first digit is
     /// not 0 and each group after the first one is at most 59. An address with any other group is therefore not read as
-    /// a number, and a number stands for at most one address. Returns `None` if it stands for no address.
+    /// a number, and a number stands for at most one address. Returns `None` if the number stands for no address.
     ///
     /// # Examples
     ///

@@ -17,7 +17,7 @@ static HOOK_INSTALLED: Once = Once::new();
 
 /// Runs `job`. Returns the message of the panic if `job` panics.
 ///
-/// `job` must not leave half-changed state in the caller. Its own state is dropped after a panic.
+/// `job` must not leave half-changed state in the caller. The state that `job` owns is dropped after a panic.
 pub(super) fn catch_panic<T>(job: impl FnOnce() -> T) -> Result<T, String> {
     install_hook();
     let was_silenced = IS_SILENCED.replace(true);

@@ -1,11 +1,12 @@
 //! Pointer configs: small configs of hosts to be installed. Each points to the full config of the host's pool.
 //!
 //! The machine config server of a cluster serves one config for each machine config pool. A pointer config contains the
-//! URL of that config, the authority that signed the server's certificate, and the settings of this host only: its
-//! name, its address hint and its override.
+//! URL of the pool's config, the authority that signed the server's certificate, and the settings of a single host: the
+//! host's name, address hint and override.
 //!
 //! * [`ConfigEndpoint`] generates the pointer config of a host that joins a running cluster.
-//! * [`InstalledHost`] adds the settings of one host to a pointer config, either to that one or to the installer's.
+//! * [`InstalledHost`] adds the settings of one host to a pointer config, either from [`ConfigEndpoint`] or from the
+//!   installer.
 //!
 //! Planned caller: the installation flow, which generates the config of each host before the host is installed.
 
@@ -30,7 +31,7 @@ const OVERRIDE_FIELD: &str = "ignition_config_overrides";
 /// The spec version of pointer configs.
 pub(crate) const SPEC: Spec = Spec::V3_2;
 
-/// The HTTPS port of a machine config server. The next constant is its HTTP port.
+/// The HTTPS and HTTP ports of a machine config server.
 const HTTPS_PORT: u16 = 22623;
 const HTTP_PORT: u16 = 22624;
 

@@ -51,7 +51,7 @@ pub fn validate(config: &Config) -> ConfigReport {
     checker.report
 }
 
-/// Collects the findings of the rules.
+/// A checker of one config, which collects the findings of the rules.
 struct Checker {
     spec: Spec,
     report: ConfigReport,

@@ -6,7 +6,8 @@ use crate::report::ConfigRule;
 use crate::spec::Spec;
 
 impl Checker {
-    /// Requires a source in the references of a list: configs to merge, or certificate authorities.
+    /// Requires that each reference in a list has a source. The references are configs to merge, or certificate
+    /// authorities.
     pub(super) fn check_references(&mut self, node: &ConfigNode, list: &str) {
         for reference in node.nodes(list) {
             if reference.non_empty_text("source").is_none() {

@@ -138,7 +138,8 @@ impl Accounts {
         [changed.map(|(name, _)| name.clone()).collect(), removed.cloned().collect()]
     }
 
-    /// If a config does not specify the number of a new group, the number comes from the result.
+    /// Applies a group of a config. If the config does not specify the number of a new group, the number comes from
+    /// `after`.
     fn apply_group(&mut self, group: &Value, after: &Self) {
         let name = name(group);
         if group["shouldExist"] == false {

@@ -20,7 +20,8 @@ use serde_json::Value;
 use skip::report_missing;
 use tempfile::TempDir;
 
-/// The newest spec version that Ignition 2.14 reads. It merges in this version, the newest released one.
+/// The newest spec version that Ignition 2.14 reads. Ignition 2.14 merges configs in this version, the newest one that
+/// is not experimental.
 pub(crate) const NEWEST: Spec = Spec::V3_3;
 
 const VALIDATOR: &str = "ignition-validate";
@@ -67,7 +68,8 @@ fn findings(text: &str) -> BTreeSet<String> {
         Some((severity.to_owned(), path.replace('.', "/")))
     };
     let all: Vec<(String, String)> = text.lines().filter_map(finding).collect();
-    // The validator reports an error in a URL again for an enclosing object, or for a missing field.
+    // Ignore repeated reports: the validator reports an error in a URL again for an enclosing object, or for a missing
+    // field.
     let is_echo = |(severity, path): &(String, String)| {
         let deeper =
             |(other, below): &(String, String)| other == severity && below == &format!("{path}/source");
@@ -91,8 +93,8 @@ impl Engine {
     pub(crate) fn fetch(&self, config: &str) -> Result<Machine, String> {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("root/etc/selinux")).unwrap();
-        // In the last step, the engine relabels all written files. The test has neither an SELinux policy nor that
-        // program.
+        // Disable SELinux. In the last step, the engine relabels all written files with `setfiles`, but the test has
+        // neither that program nor an SELinux policy.
         fs::write(folder.path().join("root/etc/selinux/config"), "SELINUX=disabled\nSELINUXTYPE=none\n")
             .unwrap();
         fs::create_dir(folder.path().join("bin")).unwrap();

@@ -66,7 +66,7 @@ routes: {config: [{destination: 0.0.0.0/0, next-hop-address: 192.0.2.1, next-hop
 route-rules: {config: [{ip-from: 192.0.2.0/24, route-table: 254, priority: 900, iif: eth1}]}
 ";
 
-/// A host with two MAC addresses. One ends in `first`, and the other in the next number.
+/// Creates a host with two MAC addresses. The first address ends in `first`, and the second in the next number.
 pub(crate) fn host(document: &str, first: usize) -> HostNetwork {
     let interface = |number: usize| MacInterface {
         logical_nic_name: format!("eth{number}"),

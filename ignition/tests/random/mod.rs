@@ -30,7 +30,7 @@ impl Shape {
 
 type Json = BoxedStrategy<Value>;
 
-/// A random config of a spec version. Fields that the version does not have are omitted.
+/// Generates a random config of a spec version. Fields that the version does not have are omitted.
 pub(crate) fn any_config(specs: Vec<Spec>, shape: Shape) -> impl Strategy<Value = Config> {
     (select(specs), config(shape)).prop_map(|(spec, mut config)| {
         config["ignition"]["version"] = spec.as_str().into();
@@ -48,7 +48,7 @@ fn config(shape: Shape) -> Json {
     ])
 }
 
-/// An object that contains each of its fields with a probability of one half.
+/// Generates an object that contains each of its fields with a probability of one half.
 fn object<const N: usize>(fields: [(&'static str, Json); N]) -> Json {
     let (names, values): (Vec<_>, Vec<_>) = fields.into_iter().unzip();
     let values: Vec<_> = values.into_iter().map(proptest::option::of).collect();
@@ -77,13 +77,13 @@ fn small() -> Json {
     (0..4_i64).prop_map(Value::from).boxed()
 }
 
-/// A subset of the names, in any order.
+/// Generates a subset of the names, in any order.
 fn set(names: Vec<String>) -> Json {
     let len = names.len();
     subsequence(names, 0..=len).prop_shuffle().prop_map(Value::from).boxed()
 }
 
-/// Entries for a subset of the names, in any order.
+/// Generates entries for a subset of the names, in any order.
 fn list(names: Vec<String>, key: &'static str, entry: Json) -> Json {
     let len = names.len();
     let entries = (subsequence(names, 0..=len).prop_shuffle(), vec(entry, len));
@@ -143,8 +143,8 @@ fn passwd(shape: Shape) -> Json {
     ])
 }
 
-/// Random users and groups that can be created on the prepared [`accounts`](crate::accounts). Every number belongs to
-/// one account, and groups are new.
+/// Generates random users and groups that can be created on the prepared [`accounts`](crate::accounts). Every number
+/// belongs to one account, and groups are new.
 pub(crate) fn makeable_passwd() -> Json {
     let user = |name: &'static str, uid: u32| {
         object([

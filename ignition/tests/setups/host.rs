@@ -2,7 +2,8 @@
 
 use ignition::network::{HostNetwork, MacInterface};
 
-/// A host with two static interfaces, a gateway and a name server. It is unique for every number below 50,000.
+/// Creates a host with two static interfaces, a gateway and a name server. The hosts for all numbers below 50,000
+/// differ.
 pub(crate) fn host(number: usize) -> HostNetwork {
     let (high, low) = (number / 200, number % 200 + 10);
     let interface = |nic: usize| {

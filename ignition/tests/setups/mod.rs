@@ -27,7 +27,7 @@ pub(crate) const KEY: &str =
 pub(crate) const SECRETS: [&str; 5] =
     ["dXNlcjpodW50ZXIx", "t0ken-hunter2", "$6$salt$hunter3", "hunter4", "hunter5"];
 
-/// A syntactically valid certificate, which the name makes unique.
+/// Creates a syntactically valid certificate, which the name makes unique.
 fn certificate(name: &str) -> CertificateBundle {
     let pem = format!("# {name}\n-----BEGIN CERTIFICATE-----\nMAMCAQE=\n-----END CERTIFICATE-----\n");
     CertificateBundle::parse("certificate", &pem).unwrap()
@@ -48,7 +48,7 @@ pub(crate) fn minimal() -> Discovery {
     Discovery::new(service, InfraEnvSettings::new(id, pull_secret()))
 }
 
-/// One host, with a password in its keyfile.
+/// Creates a host with a password in its keyfile.
 fn host() -> HostNetwork {
     let document = "interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n  ipv4: {enabled: true, dhcp: true}\n  \
                     802.1x: {identity: a, eap-methods: [tls], ca-cert: /a, client-cert: /b, private-key: /c, \
@@ -58,7 +58,7 @@ fn host() -> HostNetwork {
     HostNetwork::from_unchecked(document, vec![interface])
 }
 
-/// The files of that host in an image of many hosts.
+/// Returns the files of the host in an image of many hosts.
 pub(crate) fn network() -> IgnitionFiles {
     HostNetworkFiles::generate(&[host()], NetworkGeneration::Keyfiles, &KeyfileCache::default())
         .unwrap()
@@ -85,7 +85,7 @@ fn mirrors() -> Mirrors {
     Mirrors::new(text, Some(certificate("mirror"))).unwrap()
 }
 
-/// Everything except OKD, Ironic and an override.
+/// Returns an input with all settings except OKD, Ironic and an override.
 pub(crate) fn full() -> Discovery {
     let mut discovery = minimal();
     let service = &mut discovery.service;
@@ -108,7 +108,7 @@ pub(crate) fn full() -> Discovery {
 /// Minimum length of [`override_text`] in bytes.
 pub(crate) const OVERRIDE_LEN: usize = 20 << 10;
 
-/// A user's override with files, a password and a unit. It is 20 KiB long.
+/// Returns a user's override with files, a password and a unit. The text is 20 KiB long.
 pub(crate) fn override_text() -> String {
     let file = |number: usize| {
         json!({"path": format!("/etc/extra/{number}.conf"), "mode": 420, "overwrite": true, "user": {"name": "root"},
@@ -124,7 +124,7 @@ pub(crate) fn override_text() -> String {
     config.to_string()
 }
 
-/// All combinations of inputs that add files and units, each with a name.
+/// Returns all combinations of inputs that add files and units, each with a name.
 pub(crate) fn matrix() -> Vec<(String, Discovery)> {
     const CONDITIONS: usize = 7;
     let mut all = vec![("full".to_owned(), full())];
@@ -173,12 +173,12 @@ pub(crate) fn matrix() -> Vec<(String, Discovery)> {
     all
 }
 
-/// Ironic with only the mandatory inputs.
+/// Returns the inputs of an Ironic config with only the mandatory inputs.
 pub(crate) fn standalone() -> StandaloneIronic {
     StandaloneIronic::new(ironic())
 }
 
-/// Ironic with all inputs.
+/// Returns the inputs of an Ironic config with all inputs.
 pub(crate) fn full_standalone() -> StandaloneIronic {
     let mut ironic = Ironic::parse(
         "https://192.0.2.5,https://user:hunter6@[2001:db8::5]:443/prefix",
@@ -199,7 +199,7 @@ pub(crate) fn full_standalone() -> StandaloneIronic {
     standalone
 }
 
-/// All combinations of inputs that add files to the Ironic config, each with a name.
+/// Returns all combinations of inputs that add files to the Ironic config, each with a name.
 pub(crate) fn standalone_matrix() -> Vec<(String, StandaloneIronic)> {
     type Change = fn(&mut StandaloneIronic, StandaloneIronic);
     const CONDITIONS: [(&str, Change); 7] = [
@@ -268,7 +268,7 @@ pub(crate) fn list(config: &Config, pointer: &str, key: &str) -> Vec<String> {
     list.iter().map(|item| item[key].as_str().unwrap().to_owned()).collect()
 }
 
-/// Injection attempts, and valid texts with special characters.
+/// Generates injection attempts, and valid texts with special characters.
 pub(crate) fn hostile(good: &'static str) -> impl Strategy<Value = String> {
     let marks = "[\"'\\\\%$`{}()#;&|<>*?!~ \n\r\t\u{0}äa-z0-9@:/.,=-]{0,12}";
     prop_oneof![marks, marks.prop_map(move |text| format!("{good}{text}")), any::<String>()]

@@ -270,7 +270,8 @@ impl<'a> RouteEntry<'a> {
             let message = format!("the gateway {gateway_text} is the interface {name} itself");
             return Some((Severity::Error, message));
         }
-        // An interface with IPv6 always has a link-local address.
+        // An interface with IPv6 always has a link-local address, so it reaches a link-local gateway even without
+        // static addresses.
         let is_on_link = is_link_local(gateway) && (gateway.is_ipv6() || !subnets.is_empty());
         if is_on_link || subnets.iter().chain(on_link).any(|subnet| subnet.contains(gateway)) {
             return None;

@@ -18,8 +18,8 @@ struct InterfaceParts<'a> {
 
 /// Reports each cycle of ports and base interfaces once, at its first interface.
 ///
-/// An interface leads to no cycle if none of its parts leads to one. From any other interface, following the parts that
-/// lead to a cycle ends in that cycle.
+/// An interface leads to no cycle if none of its parts leads to a cycle. From any other interface, the search follows
+/// only parts that lead to a cycle, so it always ends in a cycle.
 pub(super) fn check(state: &HostState, result: &mut HostResult) {
     let interfaces = interfaces_with_parts(state);
     let is_open = |index: usize| interfaces.get(index).is_some_and(|it| it.open_count > 0);
@@ -65,7 +65,8 @@ fn report_cycle(
 
 /// Returns all interfaces with their parts. `open_count` is 0 for interfaces that do not lead to a cycle.
 fn interfaces_with_parts<'a>(state: &HostState<'a>) -> Vec<InterfaceParts<'a>> {
-    // OVS bridges, OVS ports and IPsec connections may have the same name as a kernel interface.
+    // Skip OVS bridges, OVS ports and IPsec connections: each may have the same name as a kernel interface, which is
+    // not a cycle.
     let is_kernels =
         |index: usize| state.interfaces.get(index).is_some_and(|it| !it.has_type(USER_SPACE_TYPES));
     let index_by_name: HashMap<&str, usize> =

@@ -26,7 +26,7 @@ pub enum Rule {
     DuplicateMac,
     /// The MAC address map contains a name twice.
     DuplicateName,
-    /// The map contains a name that the document does not use.
+    /// The MAC address map contains a name that the document does not use.
     UnusedMac,
     /// The MAC address map has no entry for a network card in the document.
     UnmappedInterface,

@@ -14,7 +14,7 @@ use crate::report::Severity;
 const MAX_NAME_LEN: usize = 15;
 /// Maximum VLAN ID. 4095 is reserved.
 const MAX_VLAN: i128 = 4094;
-/// Minimum MTU of IPv4. The next constants are the maximum MTU and the minimum MTU of IPv6.
+/// Minimum MTU of IPv4, maximum MTU, and minimum MTU of IPv6.
 const MIN_MTU: i128 = 68;
 const MAX_MTU: i128 = 65_535;
 const MIN_MTU_IPV6: i128 = 1280;
@@ -198,7 +198,7 @@ fn check_mapping(state: &HostState, interface: &Interface, result: &mut HostResu
         message.push_str(": the settings apply only on a machine with a card of that name");
         Severity::Warning
     } else if interface.kind.is_none() {
-        // An interface without a type may have any type, so it may not be a network card.
+        // An interface without a type may have any type, so it is not necessarily a network card.
         Severity::Warning
     } else {
         Severity::Error
@@ -267,7 +267,8 @@ fn check_declared(
         message.push_str(", and the map has no MAC address for it");
         true
     } else {
-        // Without a map, nmstate creates an interface with the name of an undeclared port.
+        // Without a map, nmstate creates an interface with the name of an undeclared port, so only an undeclared base
+        // interface is certainly an error.
         part.is_base
     };
     let severity = if is_certain { Severity::Error } else { Severity::Warning };

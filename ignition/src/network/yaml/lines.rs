@@ -29,11 +29,12 @@ use crate::network::panics;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct LineIndex {
-    /// The random key of the hashes. Because of it, no author of a document can create two paths with equal hashes.
+    /// The random key of the hashes. The key prevents an author of a document from creating two paths with equal
+    /// hashes.
     key: RandomState,
-    /// Sorted by path, with one entry per path.
+    /// The lines of the values, sorted by the hash of the path, with one entry per path.
     lines: Vec<ValueLine>,
-    /// Sorted by path.
+    /// The numbers in notations other than plain decimal, sorted by the hash of the path.
     numbers: Vec<NonDecimalNumber>,
     /// The concatenated texts of all `numbers`.
     written: String,
@@ -63,7 +64,7 @@ impl LineIndex {
         if !document.contains(NO_BREAK_SPACE) {
             return index;
         }
-        // For such documents, the reader replaces no-break spaces with spaces.
+        // The parser may have replaced no-break spaces with spaces, so use the text that has more lines with values.
         let replaced = record_lines(&document.replace(NO_BREAK_SPACE, " "));
         if replaced.lines.len() > index.lines.len() { replaced } else { index }
     }

@@ -7,8 +7,8 @@ use libyaml_safer::Mark;
 
 /// Returns the line and the column of a mark, both counted from 1. The column is in characters.
 ///
-/// The end of a text counts as the end of its last line. Otherwise, an error there would be on the first line of the
-/// text that follows in the file.
+/// The end of a text counts as the end of its last line. Otherwise, an error at the end would be on the first line of
+/// the text that follows in the file.
 pub(super) fn position(text: &str, mark: Mark) -> (usize, usize) {
     let last_line_end = text.strip_suffix('\n').unwrap_or(text);
     let end = byte_offset(mark).min(last_line_end.len());

@@ -193,7 +193,7 @@ impl YamlReader {
         }
     }
 
-    /// A key is the text of its scalar, regardless of the scalar's type.
+    /// Adds a scalar as a key or value. A key is the text of its scalar, regardless of the scalar's type.
     fn add_scalar(
         &mut self,
         anchor: Option<usize>,
