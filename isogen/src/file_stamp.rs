@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn last_name_is_lost_once() {
+    fn last_name_is_lost_only_once_and_without_a_write() {
         let before = FileStamp { len: 9, links: 1, ..FileStamp::default() };
         let at = |seconds| FileTime { seconds, nanoseconds: 0 };
         let after = FileStamp { links: 0, changed: at(1), ..before };

@@ -343,7 +343,7 @@ mod tests {
     /// The table has 100 entries that each cover the whole full image, so the minimal image would be 100 times as long.
     #[test]
     #[cfg_attr(not(feature = "xz"), ignore = "needs xz")]
-    fn rejects_minimal_images_longer_than_the_full_one() {
+    fn rejects_minimal_images_longer_than_the_full_image() {
         let mut bytes = b"MINISO\0\0\x01\x00\x64".to_vec();
         for entry in 0..100_u16 {
             bytes.push(251);

@@ -354,7 +354,7 @@ fn minimal_image_equals_the_mastered_one() {
 }
 
 #[test]
-fn rejects_minimal_image_of_a_customised_one() {
+fn rejects_minimal_iso_of_a_customised_image() {
     let with_minimal = images_with_ignition_area()
         .iter()
         .filter(|fixture| fixture.mastered.minimal.is_some() && fixture.has_kargs());

@@ -124,7 +124,7 @@ fn description_is_verified_once() {
 }
 
 #[test]
-fn recorded_result_is_used_and_nothing_is_verified() {
+fn recorded_verification_result_is_used_without_reading() {
     for fixture in images_with_description() {
         let bytes = Bytes::from(with_flipped_byte(fixture, "images/pxeboot/initrd.img", 200));
         for (is_verified, strategy) in [(true, LayoutStrategy::DescribedMinimal), (false, WRONG_DESCRIPTION)]

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_bad_digits_with_the_field() {
+    fn error_for_invalid_digits_contains_the_field() {
         let mut bytes = CpioMember { name: "a", inode: 0, mode: 0, data_len: 0 }.to_header();
         bytes[58] = b'x';
         let error = CpioHeader::parse(bytes[..HEADER_LEN].try_into().unwrap()).unwrap_err();

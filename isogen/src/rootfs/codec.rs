@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(not(all(feature = "xz", feature = "zstd")), ignore = "needs xz and zstd")]
-    fn every_codec_decodes_all_bytes_or_the_first_ones() {
+    fn every_codec_decodes_up_to_the_limit() {
         let sample = sample();
         for codec in ALL {
             let block = encoded(codec, &sample);

@@ -81,7 +81,7 @@ mod tests {
 
     /// An EROFS extent may end within a literal or a match, with zeros or other bytes after it.
     #[test]
-    fn decode_stops_at_the_limit_and_ignores_what_follows() {
+    fn decode_stops_at_the_limit_and_ignores_later_bytes() {
         let block = [0x25, b'a', b'b', 2, 0, 0x10, b'c'];
         for limit in 0..=12 {
             let padded = [&block[..], &[0; 9]].concat();
