@@ -1,4 +1,4 @@
-//! Forwards changes of inventory records to the controllers: adds the resources that show a changed record to the
+//! Forwards changes to inventory records to the controllers: adds the resources that show a changed record to the
 //! queues.
 
 use std::collections::{BTreeSet, HashMap};
@@ -96,7 +96,8 @@ impl HostBridge {
         let (id, infra_env) = infra_env;
         let agent = ObjectKey::new(&infra_env.namespace, host.to_string());
         self.hosts.insert(&agent, id);
-        // A machine that has just booted causes several changes within a second.
+        // A machine that has just booted causes several changes within a second, so the Agent is queued as part of a
+        // burst.
         self.agents.push_in_burst(agent);
     }
 
@@ -135,7 +136,8 @@ pub(crate) async fn follow(
     let mut events = bridge.inventory.watch(WatchQuery::default());
     while let Some(event) = events.next().await {
         let WatchEvent::Changed(change) = event else {
-            // After each InfraEnv is confirmed again, the Agents of its hosts are added to the queue.
+            // Changes may have been missed, so all InfraEnvs are reconciled. The reconciliation confirms each of them
+            // again, and adds the Agents of its hosts to the queue.
             index.clear();
             cache.keys().into_iter().for_each(|key| queue.push(key));
             continue;

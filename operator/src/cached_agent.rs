@@ -89,8 +89,8 @@ fn digest(status: &AgentStatus) -> Option<[u8; 32]> {
     Some(Sha256::digest(status.to_string()).into())
 }
 
-/// Removes a number that differs between reports of an unchanged machine. It is written only together with another
-/// change.
+/// Removes a measurement from an inventory. Measurements differ between reports of an unchanged machine, so a changed
+/// measurement alone must not cause a write.
 fn remove_measurement(inventory: &mut Value, group: &str, name: &str) {
     if let Some(group) = inventory.get_mut(group).and_then(Value::as_object_mut) {
         group.remove(name);

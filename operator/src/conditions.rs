@@ -1,4 +1,4 @@
-//! Changes of conditions in a status.
+//! Updates the conditions in the status of a resource.
 
 use chrono::{DateTime, Utc};
 

@@ -7,8 +7,8 @@ use inventory::ErrorKind;
 use crate::networks::{ConfigFault, SelectionError};
 use crate::queue::Next;
 
-/// Delay after a conflict or a deletion. Usually the watch reports the other change earlier, and the object is queued
-/// again.
+/// Delay after a conflict or a deletion. Usually the watch reports the conflicting change before the delay has passed,
+/// and the object is queued again.
 const AFTER_CONFLICT: Duration = Duration::from_secs(1);
 
 /// An error of a request to the Kubernetes API.
@@ -55,9 +55,9 @@ impl RequestError {
     /// Returns the time of the next attempt.
     pub(crate) fn next(&self) -> Next {
         match self {
-            // A leader that regains its lease in time continues with the same queue; otherwise the next leader
-            // reconciles all objects. The cache reports no event for the deletion of an object that it does not
-            // contain.
+            // A retry is needed after all three errors. A leader that regains its lease in time continues with the same
+            // queue; otherwise the next leader reconciles all objects. The cache reports no event for the deletion of
+            // an object that it does not contain.
             Self::NotLeader | Self::Gone | Self::Conflict => Next::After(AFTER_CONFLICT),
             Self::Busy(delay) => Next::After(*delay),
             Self::TimedOut { .. } | Self::Failed(_) => Next::BackOff,

@@ -1,7 +1,7 @@
-//! Kubernetes events on objects, as shown by `kubectl describe`.
+//! Creates Kubernetes events about objects, which `kubectl describe` shows.
 //!
-//! The name of an event is derived from its content. So while the API server stores an event, it refuses another one
-//! with the same content, even from another replica.
+//! The name of an event is derived from its content. So while the API server stores an event, it refuses any event with
+//! the same content, even from another replica.
 
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
@@ -21,8 +21,8 @@ const MAX_INSTANCE: usize = 128;
 /// Maximum length of the object name within the name of an event. The name of an event is limited to 253 bytes.
 const MAX_OBJECT_NAME: usize = 200;
 
-/// Creates events on objects. An event that cannot be written is only logged, because conditions report the same
-/// faults.
+/// A recorder of Kubernetes events about objects. It only logs an event that cannot be written, because conditions
+/// report the same faults.
 #[derive(Clone, Debug)]
 pub(crate) struct EventRecorder {
     writer: Writer,
@@ -46,7 +46,7 @@ impl EventRecorder {
         Self { writer, instance: cut(instance, MAX_INSTANCE).to_owned() }
     }
 
-    /// Creates a warning on an object, unless the API server still stores the same warning.
+    /// Creates a warning event about an object, unless the API server still stores the same warning.
     pub(crate) async fn warn<K: NamespacedKind>(&self, object: &K, warning: Warning) {
         let event = self.event(object, warning);
         if let Err(error) = self.writer.create_if_absent(&event).await {

@@ -64,7 +64,7 @@ impl Leadership {
     }
 }
 
-/// The election of the leader, by means of the `Lease` object.
+/// This replica's part in the leader election, which uses the `Lease` object.
 pub(crate) struct Election {
     api: Api<Lease>,
     namespace: String,

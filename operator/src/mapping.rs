@@ -32,7 +32,7 @@ impl InfraEnvCaches {
         });
         let (own, caches) = (queue.clone(), self.infra_envs.clone());
         self.networks.on_change(move |change| {
-            // Users often apply many configs together.
+            // Users often apply many configs together, so the InfraEnvs are queued as part of a burst.
             selecting(&caches, change).into_iter().for_each(|key| own.push_in_burst(key));
         });
         let (own, caches) = (queue.clone(), self.infra_envs.clone());

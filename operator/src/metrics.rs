@@ -1,4 +1,4 @@
-//! The work of the controllers, for metrics.
+//! Counts the work of the controllers, for metrics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -62,7 +62,7 @@ struct Queues {
     classifications: Queue<ObjectKey>,
 }
 
-/// The work of the operator, for metrics. Clones share the counts.
+/// The measurements of the operator, for metrics. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct OperatorMetrics {
     /// Counts of requests to the Kubernetes API, without watches and lease requests.
@@ -172,7 +172,7 @@ impl Operator {
             () = shutdown => {}
         }
         drop(tasks);
-        // From here on, nothing writes to the Kubernetes API.
+        // The tasks that write to the Kubernetes API have ended, so the election may release the lease.
         end.send_replace(true);
         electing.join_all().await;
     }
@@ -225,7 +225,7 @@ impl Operator {
         self.metrics.is_synced.store(true, Ordering::Relaxed);
         loop {
             leadership.gained().await;
-            // The previous leader may have left unfinished work.
+            // The previous leader may have left unfinished work, so all objects are reconciled.
             self.index.clear();
             self.queues.infra_envs.clear();
             self.queues.agents.clear();

@@ -1,4 +1,4 @@
-//! Counts and rate limit of requests to the Kubernetes API.
+//! Counts the requests to the Kubernetes API, and limits their rate.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -68,7 +68,7 @@ pub(crate) struct RateLimit {
     paid_at: Mutex<Instant>,
 }
 
-/// Maximum unused time for which later requests may catch up, in a burst.
+/// Maximum idle time that counts towards a burst of later requests.
 const BURST: Duration = Duration::from_secs(1);
 
 impl RateLimit {

@@ -93,7 +93,8 @@ impl Writer {
         let key = ObjectKey::from_meta(meta).ok_or(RequestError::Gone)?;
         let patch = with_version(patch, &Version::from_meta(meta));
         let object = match self.patch_part::<O::Kind>(&key, (part, patch)).await {
-            // The response to an earlier write may have arrived after the watch reported the deletion.
+            // The cache may still contain the deleted object, if the response to an earlier write arrived after the
+            // watch reported the deletion.
             Err(RequestError::Gone) => {
                 cache.remove(&key, Version::from_meta(meta));
                 return Err(RequestError::Gone);
@@ -104,7 +105,7 @@ impl Writer {
             }
             result => result?,
         };
-        // A deleted object disappears with its last finalizer.
+        // The API server removes a deleted object together with its last finalizer, so the object no longer exists.
         let is_gone = object.meta().deletion_timestamp.is_some()
             && object.meta().finalizers.as_ref().is_none_or(Vec::is_empty);
         if is_gone {

@@ -1,4 +1,4 @@
-//! Tables of rules that decide the next status of a host or cluster.
+//! Defines tables of rules that decide the next status of a host or cluster.
 //!
 //! Each event has its own table. The rules of an event read only the facts that the event carries. So a caller cannot
 //! omit a fact that a rule reads, or pass a fact that no rule reads.

@@ -1,4 +1,4 @@
-//! Summaries of replies: comparisons with golden files, replies that exceed all limits, and property tests.
+//! Tests the summaries of replies: comparisons with golden files, replies that exceed all limits, and property tests.
 
 #![allow(
     clippy::unwrap_used,

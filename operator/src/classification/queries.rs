@@ -1,4 +1,4 @@
-//! A cache of parsed queries.
+//! Caches parsed queries.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use super::jq::{JqQuery, QueryError};
 /// Maximum number of parsed queries in memory.
 const MAX_PARSED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(255);
 
-/// A cache of parsed queries by their texts, so that a query is parsed once for all Agents.
+/// A cache of parsed queries, keyed by query text. Each query is parsed once for all Agents.
 #[derive(Debug)]
 pub struct Queries(Mutex<LruCache<String, Result<Arc<JqQuery>, QueryError>>>);
 
@@ -33,7 +33,7 @@ impl Queries {
             return query.clone();
         }
         let query = JqQuery::parse(text).map(Arc::new);
-        // These errors are not cached: a thread may be available for the next query, and a too long text would waste
+        // These errors are not cached: a thread may be available for the next query, and an overlong text would waste
         // memory.
         if !matches!(query, Err(QueryError::Thread | QueryError::Length(_))) {
             cache.put(text.to_owned(), query.clone());

@@ -1,4 +1,4 @@
-//! The kind AgentClassification: a query of inventories that labels the matching Agents.
+//! The kind AgentClassification: a query on inventories that labels the matching Agents.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::ValidationRule;
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use super::resource::{CustomResource, Kind};
 use super::schema::{self, rule};
 use super::wire::{nullable, zero};
 
-/// A query of inventories that labels the matching Agents.
+/// A query on inventories that labels the matching Agents.
 pub type AgentClassification = CustomResource<AgentClassificationSpec>;
 
 impl Kind for AgentClassificationSpec {

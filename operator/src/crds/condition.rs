@@ -1,4 +1,4 @@
-//! Conditions in the status of the kinds of `agent-install.openshift.io`.
+//! The type of conditions in the status of custom resources.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! References to other objects.
+//! The types with which custom resources refer to other objects.
 
 use std::collections::BTreeMap;
 

@@ -39,7 +39,7 @@ pub trait Kind: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwn
     }
 }
 
-/// Whether the schema of a kind contains `status`. The status subresource exists in both cases.
+/// The presence of `status` in the schema of a kind. The status subresource exists in both cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusProperty {
     /// The schema contains `status`, and the API server stores it.

@@ -44,7 +44,8 @@ pub(super) fn plain_integer(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "integer"})
 }
 
-/// Removes what upstream's schemas do not contain: `null` as an allowed value, and serde defaults.
+/// A transformation that removes what upstream's schemas do not contain: `null` as an allowed value, and serde
+/// defaults.
 #[derive(Clone, Debug)]
 struct Structural;
 

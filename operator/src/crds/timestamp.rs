@@ -1,4 +1,4 @@
-//! Times in custom resources.
+//! The type of times in custom resources.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -5,7 +5,7 @@ use inventory::service::HostDetails;
 
 use crate::conditions::ConditionValue;
 
-/// Whether the spec of an Agent was applied to its host.
+/// The state of the synchronization between the spec of an Agent and its host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SpecSync {
     /// The host matches the spec.
@@ -32,7 +32,7 @@ impl SpecSync {
     }
 }
 
-/// Returns the conditions and their types, in the order of a new Agent.
+/// Returns the conditions with their types, in the order in which a new Agent contains them.
 pub(crate) fn conditions(
     host: &HostDetails,
     is_approved: bool,

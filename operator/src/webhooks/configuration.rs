@@ -71,7 +71,7 @@ impl Configurations {
         };
         let stored = stored.webhooks.unwrap_or_default();
         if bundle.is_none() {
-            // Another program may have injected the CA bundle.
+            // Keep the stored CA bundle, because another program may have injected it.
             let injected = stored.iter().find_map(|it| it.client_config.ca_bundle.clone());
             webhook.client_config.ca_bundle = injected;
         }
@@ -149,7 +149,8 @@ impl Configurations {
     }
 }
 
-/// Returns the name of a webhook. It equals the name in the upstream service, if that has the same webhook.
+/// Returns the name of a webhook. If the upstream service has the same webhook, the name equals its name in that
+/// service.
 fn name(resource: ReviewedResource) -> String {
     let kind = match resource {
         ReviewedResource::InfraEnvs => "infraenv",

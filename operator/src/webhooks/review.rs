@@ -1,4 +1,4 @@
-//! AdmissionReview requests and responses, version 1.
+//! Parses AdmissionReview requests and creates the responses, in version 1 of the format.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -14,12 +14,12 @@ use crate::validation::{
 };
 use crate::view::ClusterView;
 
-/// The result of the assessment of a cluster.
+/// The validation results and the status change of an assessed cluster.
 #[derive(Debug)]
 pub struct AssessedCluster {
     /// The results of all cluster validations.
     pub results: ClusterResults,
-    /// The change of the cluster's status, which may keep the current status. `None` if no rule matches.
+    /// The status transition of the cluster. The new status may equal the current status. `None` if no rule matches.
     pub transition: Option<ClusterTransition>,
 }
 
@@ -48,7 +48,7 @@ pub fn assess_cluster(
     let ignored =
         IgnoredValidations::<ClusterValidationId>::parse(&view.cluster.ignored_cluster_validations)?;
     let conclusions = ClusterConclusions::new(view.cluster.vip_dhcp_allocation, &outcomes, &ignored);
-    // Some assessed statuses have no rule. The cluster then keeps its status.
+    // `decide` fails if the status has no rule, such as `PreparingForInstallation`. The cluster then keeps its status.
     let transition = decide(status, &ClusterEvent::Refresh(conclusions), now).ok();
     let results = ClusterResults {
         outcomes,

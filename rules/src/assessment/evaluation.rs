@@ -8,7 +8,7 @@ use crate::validation::host::{HostCluster, MinimumHardware};
 use crate::validation::{HostInput, HostResults, ValidationSettings};
 use crate::view::{ClusterSettings, HostView};
 
-/// The settings of the service that assessments use.
+/// The service settings that affect assessments.
 #[derive(Clone, Copy, Debug)]
 pub struct EvaluationSettings<'a> {
     /// The hardware that hosts need, for each version and role.
@@ -18,8 +18,8 @@ pub struct EvaluationSettings<'a> {
 }
 
 impl EvaluationSettings<'_> {
-    /// Returns the disk rules for a host. A host without a cluster may get any role, with the version of its base
-    /// image.
+    /// Returns the disk rules for a host. A host without a cluster may get any role, so the requirements of the role
+    /// with the smallest disk apply, for the version of the host's base image.
     #[must_use]
     pub fn disk_rules(
         &self,
@@ -38,7 +38,7 @@ impl EvaluationSettings<'_> {
         DiskRules::new(&required, version.or(image_version), architecture)
     }
 
-    /// Returns the minimum hardware, which is the same for all roles.
+    /// Returns the minimum hardware for the least demanding role. The role of the host does not matter.
     fn minimum(&self, cluster: Option<&ClusterSettings>, image_version: Option<&Version>) -> MinimumHardware {
         let roles = match cluster {
             Some(cluster) => self.hardware.for_cluster(cluster),
@@ -49,7 +49,7 @@ impl EvaluationSettings<'_> {
     }
 }
 
-/// The results of all checks of one host at one time.
+/// The disk eligibility and the validation results of one host, from the same assessment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostEvaluation {
     /// The reasons why each disk is not eligible, in the order of the inventory report. Empty for an eligible disk.

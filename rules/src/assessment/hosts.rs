@@ -19,19 +19,19 @@ use crate::validation::host::HostCluster;
 use crate::validation::{HostValidationId, IgnoredListError, IgnoredValidations};
 use crate::view::{ClusterSettings, ClusterView, HostView};
 
-/// The result of the assessment of one host.
+/// The decisions of an assessment about one host.
 #[derive(Debug)]
 pub struct AssessedHost {
     /// The role to suggest; may equal the current one.
     pub suggested_role: HostRole,
-    /// The reasons why its disks are not eligible, and the results of its validations.
+    /// The reasons why the host's disks are not eligible, and the results of the host's validations.
     pub evaluation: HostEvaluation,
-    /// The change of the host's status, which may keep the current status. `None` during an installation, or if the
-    /// agent must register again first.
+    /// The status transition of the host. The new status may equal the current status. `None` during an installation,
+    /// or if the agent must register again first.
     pub transition: Option<Transition>,
 }
 
-/// The result of the assessment of all hosts of a cluster.
+/// The decisions of an assessment about all hosts of a cluster.
 #[derive(Debug)]
 pub struct HostsAssessment {
     /// The machine networks to store. `None` if the stored networks do not change.
@@ -76,7 +76,7 @@ pub fn assess_hosts<'a>(
     Ok(HostsAssessment { machine_networks, hosts, peers })
 }
 
-/// How hosts get their roles.
+/// The source of the roles of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoleAssignment {
     /// The service suggests a role for each host whose user has not chosen a role.

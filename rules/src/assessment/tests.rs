@@ -131,7 +131,7 @@ fn only_clusters_before_installation_get_results() {
             "insufficient" | "pending-for-input" | "ready" | "preparing-for-installation"
         );
         assert_eq!(assessed.is_some(), has_results, "{status}");
-        // A cluster that is preparing for its installation has no rules yet.
+        // Status `preparing-for-installation` has no rules yet, so the cluster has no transition.
         let has_transition = assessed.is_some_and(|assessed| assessed.transition.is_some());
         let is_decided = has_results && status != ClusterStatus::PreparingForInstallation;
         assert_eq!(has_transition, is_decided, "{status}");

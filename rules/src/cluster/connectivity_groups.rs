@@ -33,8 +33,8 @@ const MAX_MEMBERS: usize = 8192;
 
 /// The connectivity groups of a cluster, by network and by address family.
 ///
-/// Two hosts reach each other only if both report it. In each group, every host reaches every other host. The ids of a
-/// group are in ascending order.
+/// Two hosts reach each other only if each of them reports that it reaches the other. In each group, every host reaches
+/// every other host. The ids of a group are in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectivityGroups {
     /// For each network of the hosts, the largest group found in it. Empty if the group is too small.
@@ -74,7 +74,8 @@ impl ConnectivityGroups {
     pub fn to_json(&self) -> String {
         let networks = self.on_link.iter().map(|(network, hosts)| (network.to_string(), hosts));
         let families = [("IPv4".to_owned(), &self.ipv4), ("IPv6".to_owned(), &self.ipv6)];
-        // Keys and addresses are sorted as text. They contain no characters that JSON must escape.
+        // The API sorts keys and addresses as text. They contain no characters that need JSON escaping, so they are
+        // written as is.
         let groups: BTreeMap<_, _> = networks.chain(families).collect();
         let groups = groups.into_iter().map(|(name, hosts)| (name, json_list(hosts)));
         let addresses = self.reached_addresses.iter().map(|(host, addresses)| {

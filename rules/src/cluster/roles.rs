@@ -51,12 +51,13 @@ pub fn new_suggestions(view: &ClusterView, hardware: &HardwareRequirements) -> V
     if view.hosts.iter().any(|host| is_new(host)) {
         suggestions.reset();
     } else if suggestions.are_settled() {
-        // Usually no role changes, and then the order of the hosts does not matter.
+        // Usually no role changes. The hosts then need not be sorted.
         return Vec::new();
     }
     suggestions.sort();
-    // A host that loses its role frees it for a host that comes earlier in the order. Only sufficient hosts are left
-    // after the first pass, so masters settle in the second pass, and arbiters settle in the third.
+    // One pass is not enough: a host that loses its role frees the role for a host earlier in the order. After the
+    // first pass, all hosts with a role are sufficient, so masters settle in the second pass, and arbiters settle in
+    // the third.
     for _ in 0..MAX_PASSES {
         if suggestions.are_settled() {
             break;

@@ -1,4 +1,5 @@
-//! The verification of a cluster's virtual IP addresses (VIPs): whether hosts see that each address is free.
+//! Combines the reports of a cluster's hosts into one result for each virtual IP address (VIP): free, in use or
+//! unverified.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,10 +13,10 @@ use ignition::Cidr;
 use crate::summary::{FreeAddresses, VerifiedVip};
 use crate::view::{ClusterView, HostView};
 
-/// Returns the verification of each VIP of a cluster that at least one connected host has checked. API VIPs come before
-/// ingress VIPs, each in the order of the cluster's list.
+/// Returns the verification results of the VIPs that at least one connected host of the cluster has checked. API VIPs
+/// come before ingress VIPs. Both follow the order of the cluster's lists.
 ///
-/// Several hosts may check the same VIP. It counts as in use if any host sees it in use.
+/// If several hosts check the same VIP, the VIP counts as in use if any of them reports that it is in use.
 #[must_use]
 pub fn verified_vips(view: &ClusterView) -> Vec<VerifiedVip> {
     let mut verifications = BTreeMap::<(VipType, IpAddr), VipVerification>::new();

@@ -7,7 +7,7 @@ use crate::summary::{DiskSummary, InventorySummary};
 /// The disk that OpenShift is installed on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChosenDisk {
-    /// The disk's id, as in the inventory report. Users and API requests select disks by it.
+    /// The disk's id, as in the inventory report. Users and API requests select disks by this id.
     pub id: String,
     /// Device path, such as `/dev/sda`.
     pub path: String,

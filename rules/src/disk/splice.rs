@@ -106,7 +106,8 @@ mod tests {
 
     use super::*;
 
-    /// Texts with characters that are special in JSON, and texts that contain the key itself.
+    /// Generates texts with characters that are special in JSON, and texts that contain the key
+    /// `installation_eligibility`.
     fn text() -> impl Strategy<Value = String> {
         let key = Just(KEY.to_owned());
         let nested = Just(format!("{KEY}{ELIGIBLE}"));

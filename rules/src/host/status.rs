@@ -1,4 +1,4 @@
-//! Properties of a host that depend only on its status.
+//! The properties of a host that follow from its status alone.
 
 use assisted::event::Severity;
 use assisted::host::HostStatus;

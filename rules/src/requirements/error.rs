@@ -1,4 +1,4 @@
-//! The errors of hardware requirements.
+//! The errors for invalid tables of hardware requirements.
 
 /// The reason why a table of hardware requirements is invalid.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +26,7 @@ pub enum InvalidRequirements {
     /// Two entries have the same version and the same `match_type`.
     #[error("version {version:?} has two entries with the same match_type")]
     Duplicate {
-        /// Version of the second entry.
+        /// Version of the later entry.
         version: String,
     },
     /// An entry with `match_type` `min_version` has a version that does not parse.

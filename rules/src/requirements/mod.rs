@@ -131,7 +131,7 @@ impl HardwareRequirements {
         self.for_version(&version)
     }
 
-    /// Returns the requirements that OpenShift has for a host, by its effective role.
+    /// Returns OpenShift's requirements for a host, according to the effective role of the host.
     #[must_use]
     pub fn for_host(&self, cluster: &ClusterSettings, host: &HostView) -> HostRequirements {
         let roles = self.for_cluster(cluster);
@@ -146,8 +146,8 @@ impl HardwareRequirements {
         }
     }
 
-    /// Returns the requirements that OpenShift and the cluster's operators have for a host, by its effective role. The
-    /// service offers no operators yet, so the result equals [`HardwareRequirements::for_host`].
+    /// Returns the requirements of OpenShift and of the cluster's operators for a host, according to the effective role
+    /// of the host. The service offers no operators yet, so the result equals [`HardwareRequirements::for_host`].
     #[must_use]
     pub fn total_for_host(&self, cluster: &ClusterSettings, host: &HostView) -> HostRequirements {
         self.for_host(cluster, host)

@@ -17,9 +17,9 @@ const DEFAULT_VERSION: &str = "default";
 /// The entries of a table, each with the requirements of all roles.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entries {
-    /// Entries for exactly one version, by the text of the version.
+    /// Entries that apply to exactly one version, keyed by version text.
     pub(super) exact: BTreeMap<String, RoleRequirements>,
-    /// Entries for a version and all later versions, by the parsed version.
+    /// Entries that apply to a version and all later versions, keyed by parsed version.
     pub(super) min_version: BTreeMap<Version, RoleRequirements>,
     pub(super) default: RoleRequirements,
 }
@@ -139,8 +139,9 @@ impl Entry {
     }
 }
 
-/// Returns `None` if neither entry has the role. A requirement that is missing in both becomes 0, which [`check`]
-/// refuses for all requirements except the disk speed.
+/// Completes the requirements of a role with the values of the default entry. Returns `None` if neither entry has the
+/// role. A requirement that is missing in both entries becomes 0, which [`check`] refuses for all requirements except
+/// the disk speed.
 fn resolve_role(entry: Option<RoleEntry>, default: Option<HostRequirements>) -> Option<HostRequirements> {
     let Some(entry) = entry else { return default };
     let number = |value: Option<i64>, default: Option<i64>| value.or(default).unwrap_or(0);

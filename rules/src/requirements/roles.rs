@@ -1,4 +1,4 @@
-//! The types of requirements, for one role and for all roles.
+//! The types of hardware requirements: for one role, for all roles, and for a host without a role.
 
 use crate::view::ClusterSettings;
 

@@ -20,8 +20,8 @@ pub(super) fn request(cluster: &ClusterSettings) -> Result<DomainRequest, StepEr
         format!("api.{domain}"),
         format!("api-int.{domain}"),
         format!("console-openshift-console.apps.{domain}"),
-        // Both names resolve only if a wildcard record exists. For a name without a final dot, resolvers also try
-        // search domains.
+        // These names detect wildcard records, because they resolve only if such a record exists. Only for the name
+        // without a final dot, resolvers also try search domains.
         format!("validateNoWildcardDNS.{domain}."),
         format!("validateNoWildcardDNS.{domain}"),
     ];

@@ -5,7 +5,7 @@ use assisted::request::InventoryRequest;
 use super::input::StepSettings;
 use crate::view::HostView;
 
-/// A limit of 0 has no effect.
+/// Returns the limits for the inventory report. A configured limit of 0 means no limit.
 pub(super) fn request(host: &HostView, settings: &StepSettings) -> InventoryRequest {
     let limit = |bytes: Option<u64>| bytes.filter(|bytes| *bytes > 0);
     InventoryRequest {

@@ -111,7 +111,8 @@ fn allows_upgrade(status: HostStatus) -> bool {
 /// Returns the arguments of a step, or `None` if the step does not apply to the host.
 fn arguments(step_type: StepType, input: &StepInput<'_>) -> Result<Option<Vec<String>>, StepError> {
     if step_type == StepType::ConnectivityCheck {
-        // The other arguments are typed. This argument is a slice of a text that all hosts of the cluster share.
+        // This argument is copied from a text that all hosts of the cluster share. `request` creates all other
+        // arguments from typed values.
         let argument = input.targets.and_then(|targets| targets.argument_for(input.host.id));
         return Ok(argument.map(|argument| vec![argument]));
     }

@@ -27,7 +27,7 @@ const MACS: ListLimit = ListLimit::new(ExcessPart::Macs, MAX_COLLIDING_MACS);
 /// value exactly.
 const MAX_MEASUREMENT: f64 = 1e9;
 
-/// Precision of a stored measurement: its number of steps per unit. Agents report microseconds at best.
+/// Precision of stored measurements, in steps per unit. Agents report times in microseconds at best.
 const STEPS_PER_UNIT: f64 = 1e6;
 
 /// Bit for [`PeerAddress::on_link`] in the JSON form.
@@ -56,10 +56,10 @@ pub struct PeerSummary {
     /// The checked addresses of the host, in ascending order.
     #[serde(rename = "ips", default, deserialize_with = "exact", skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<PeerAddress>,
-    /// Maximum of the average round-trip times to its addresses, in milliseconds. `None` if not measured.
+    /// Maximum of the average round-trip times to the host's addresses, in milliseconds. `None` if not measured.
     #[serde(rename = "rtt", default, skip_serializing_if = "is_default")]
     pub rtt_ms: Option<f64>,
-    /// Maximum packet loss on the way to its addresses, in percent. `None` if not measured.
+    /// Maximum packet loss on the way to the host's addresses, in percent. `None` if not measured.
     #[serde(rename = "loss", default, skip_serializing_if = "is_default")]
     pub loss_percent: Option<f64>,
     /// Addresses of the host that large packets do not reach.
@@ -193,7 +193,7 @@ fn largest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     }
 }
 
-/// Returns the addresses for which one interface received several MAC addresses, with these MAC addresses.
+/// Returns each IP address for which several MAC addresses replied to the same interface, with these MAC addresses.
 fn collisions(report: &ConnectivityReport<'_>) -> BTreeMap<IpAddr, BTreeSet<String>> {
     let mut macs_by_address: BTreeMap<(&str, IpAddr), BTreeSet<String>> = BTreeMap::new();
     for link in report.remote_hosts.iter().flat_map(|remote| remote.l2_connectivity.iter()) {

@@ -1,4 +1,4 @@
-//! Errors of invalid replies and of damaged summaries.
+//! The errors for invalid replies and damaged summaries.
 
 use assisted::step::StepType;
 
@@ -31,7 +31,7 @@ pub enum InvalidReply {
         /// The step that the agent replied to.
         step: StepType,
     },
-    /// The JSON of a reply is invalid, or the stored JSON of several replies.
+    /// The JSON of a reply, or the stored JSON of several replies, is invalid.
     #[error("{step}: invalid JSON: {reason}")]
     Json {
         /// The step that the agent replied to.

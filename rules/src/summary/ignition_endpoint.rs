@@ -1,6 +1,7 @@
 //! The Ignition config of the cluster that a host joins, from the agent's reply to `api-vip-connectivity-check`.
 //!
-//! Before the agent sends the config, it removes the units and nearly all files from it.
+//! The agent removes the units and nearly all files before it sends the config, so the summary depends only on the
+//! remaining parts.
 
 use std::net::IpAddr;
 

@@ -25,7 +25,7 @@ const GPUS: ListLimit = ListLimit::new(ExcessPart::Gpus, MAX_GPUS);
 /// The processor features that operators and confidential computing require.
 const CPU_FLAGS: [&str; 7] = ["vmx", "svm", "sev", "sev_es", "sev_snp", "tdx_guest", "tdx_host_platform"];
 
-/// Whether a summary includes network interfaces that exist only in software, such as bridges.
+/// The treatment of network interfaces that exist only in software, such as bridges, in a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VirtualInterfaces {
     /// Include only physical interfaces, VLANs and bonds.

@@ -53,16 +53,16 @@ pub const MAX_PEER_BYTES: usize = 96 << 10;
 /// Maximum number of addresses that several MAC addresses claim.
 pub const MAX_COLLISIONS: usize = 64;
 
-/// Maximum number of MAC addresses stored for such an address.
+/// Maximum number of stored MAC addresses for an address that several MAC addresses claim.
 pub const MAX_COLLIDING_MACS: usize = 8;
 
-/// Maximum number of heap bytes of all these addresses together.
+/// Maximum number of heap bytes of all addresses that several MAC addresses claim.
 pub const MAX_COLLISION_BYTES: usize = 8 << 10;
 
 /// Maximum number of networks with a list of unused addresses.
 pub const MAX_FREE_NETWORKS: usize = 16;
 
-/// Maximum number of host bits of a network with a list of unused addresses. A /22 of IPv4 has 10 host bits.
+/// Maximum number of host bits of a network with a list of unused addresses. An IPv4 /22 has 10 host bits.
 pub const MAX_HOST_BITS: u32 = 10;
 
 /// Maximum length of the state of a time server in bytes. The longest valid state is `not_combined`.

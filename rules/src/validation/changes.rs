@@ -1,5 +1,4 @@
-//! Compares the validation results of two points in time, and creates the events about validations that failed or were
-//! fixed.
+//! Compares older and newer validation results, and creates the events about validations that failed or were fixed.
 
 use assisted::event::Severity;
 

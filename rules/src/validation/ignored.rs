@@ -20,7 +20,7 @@ pub struct IgnoredValidations<Id> {
 }
 
 impl<Id: ValidationId> IgnoredValidations<Id> {
-    /// Returns the value for a host without a cluster, and for a cluster without a list.
+    /// Returns a value that ignores no validations, for a host without a cluster or a cluster without a list.
     #[must_use]
     pub fn none() -> Self {
         Self { has_list: false, has_all: false, ids: Vec::new(), unknown: Vec::new() }

@@ -1,9 +1,9 @@
 //! The validations of hosts and clusters: their registry, their results and the decisions based on them.
 //!
 //! A validation is a pure function from facts to a typed outcome. An outcome has a status and arguments, such as
-//! numbers and names. The message and the remedy are formatted only when a client asks for them. The results are all
-//! outcomes of one host or cluster at one time. The caller stores results as text, and only if they
-//! [differ](ValidationResults::has_same_outcomes) from the stored results.
+//! numbers and names. The message and the remedy are formatted only when a client asks for them. The results of a host
+//! or cluster are the outcomes of all its validations, evaluated together. The caller stores results as text, and only
+//! if they [differ](ValidationResults::has_same_outcomes) from the stored results.
 //!
 //! To add a validation, create a file in `host/` or `cluster/` with an enum that implements `TypedOutcome`. Then add
 //! its module and its line in the registry to `mod.rs` of that folder. `docs/validations.md` is generated.

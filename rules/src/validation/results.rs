@@ -1,4 +1,4 @@
-//! The outcomes of all validations of one host or cluster at one time.
+//! The outcomes of all validations of one host or cluster, evaluated together.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::definition::{ListOrder, ValidationCategory, ValidationId};
 use super::ignored::IgnoredValidations;
 use super::outcome::{OutcomeStatus, ValidationInput as _, ValidationOutcome};
 
-/// The outcomes of all validations of one host or cluster at one time.
+/// The outcomes of all validations of one host or cluster, evaluated together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValidationResults<O: ValidationOutcome> {
     /// Sorted by id, with at most one outcome for each id.

@@ -54,7 +54,7 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> Result<T, StoredResultsEr
 }
 
 impl<O: ValidationOutcome> ValidationResults<O> {
-    /// Returns the form of the results for the database.
+    /// Returns the stored form of the results.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl<'de, O: ValidationOutcome> Deserialize<'de> for ValidationResults<O> {
         let find = |id: &String| O::Id::find(id);
         let disabled = members.disabled.iter().filter_map(find).map(O::disabled);
         let computed = members.outcomes.into_iter().filter_map(|(id, content)| {
-            // This version may not have the stored outcome. It is then omitted.
+            // Omit outcomes that this version does not have.
             O::from_content(O::Id::find(&id)?, content).ok()
         });
         let outcomes: Vec<_> = computed.chain(disabled).collect();

@@ -1,4 +1,4 @@
-//! Checks for time servers (NTP sources).
+//! Checks the lists of time servers (NTP sources).
 
 use std::net::IpAddr;
 use std::sync::LazyLock;

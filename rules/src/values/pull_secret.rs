@@ -1,4 +1,4 @@
-//! Checks for pull secrets.
+//! Checks that pull secrets are well formed and cover the required registries.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;

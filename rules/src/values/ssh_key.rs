@@ -1,4 +1,4 @@
-//! Checks for SSH public keys.
+//! Checks and normalizes lists of SSH public keys.
 
 use std::sync::LazyLock;
 

@@ -71,8 +71,8 @@ pub struct HostView {
 }
 
 impl HostView {
-    /// Returns the view of a newly discovered host in a cluster. It is connected, it has reported nothing, and users
-    /// have made no settings for it.
+    /// Returns the view of a newly discovered host in a cluster. The host is connected, its agent has reported nothing,
+    /// and no user has configured it.
     #[must_use]
     pub fn new(id: HostId, infra_env_id: InfraEnvId) -> Self {
         Self {
@@ -140,7 +140,7 @@ impl HostView {
     }
 }
 
-/// A network from which pods get their addresses. Each node gets a subnet of it.
+/// A network from which pods get their addresses. Each node gets a subnet of this network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PodNetwork {
     /// The whole network.

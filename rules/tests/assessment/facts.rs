@@ -1,4 +1,4 @@
-//! Random facts about clusters and hosts, for property tests.
+//! Generates random facts about clusters and hosts, for property tests.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ fn networks(texts: &[&str]) -> Vec<Cidr> {
     texts.iter().map(|text| Cidr::parse(text).unwrap()).collect()
 }
 
-/// Returns a cluster with all settings that the user can make.
+/// Returns a cluster with all settings that users can provide.
 pub(crate) fn cluster(shape: ClusterShape) -> ClusterSettings {
     use ClusterShape::{
         Arbiter, Dhcp, DualStack, SingleNode, UserManagedLoadBalancer, UserManagedNetworking,
@@ -112,7 +112,7 @@ pub(crate) fn cluster(shape: ClusterShape) -> ClusterSettings {
     }
 }
 
-/// A fact about a host. It replaces the previous fact of the same kind.
+/// A new fact about a host, which replaces the host's previous fact of the same kind.
 #[derive(Clone, Debug)]
 pub(crate) enum HostFact {
     Inventory(Option<Machine>),
@@ -274,7 +274,7 @@ fn verified_vips(verification: VipVerification) -> Vec<VerifiedVip> {
     [vips(VipType::Api, API_VIPS), vips(VipType::Ingress, INGRESS_VIPS)].concat()
 }
 
-/// Replaces the fact of the same kind.
+/// Stores a new fact about a host. Replaces the host's previous fact of the same kind.
 pub(crate) fn set(host: &mut HostView, fact: &HostFact) {
     let number = host.id.0.as_u128();
     let summary = Arc::make_mut(&mut host.summary);

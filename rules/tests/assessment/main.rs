@@ -1,4 +1,5 @@
-//! Assessments of clusters and their hosts: comparisons with recordings, property tests, and a measurement of CPU time.
+//! Tests the assessments of clusters and their hosts: comparisons with recordings, property tests, and a measurement of
+//! CPU time.
 
 #![allow(
     clippy::indexing_slicing,

@@ -1,4 +1,5 @@
-//! Properties of random clusters: the outcome depends only on the facts and the stored decisions, not on the history.
+//! Checks with random clusters that the outcome of an assessment depends only on the facts and the stored decisions,
+//! not on the history.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::assess::{Assessment, assess, rows, status_of};
 use crate::facts::{ClusterShape, HOSTS, HostFact, any_host_fact, any_shape, cluster, host, set};
 use crate::model::{cluster_status, host_status};
 
-/// A change of one fact. The cluster is assessed after it if `is_assessed` is `true`.
+/// A change of one fact. If `is_assessed` is `true`, the cluster is assessed after the change.
 #[derive(Clone, Debug)]
 struct Step {
     change: Change,

@@ -1,4 +1,4 @@
-//! Comparisons of assessments with recordings of the Assisted Installer.
+//! Compares assessments with recordings of the Assisted Installer.
 //!
 //! Installed clusters were recorded just before their installation. The recording `day2` is not compared: it describes
 //! a cluster to which hosts are added, which has no results.
@@ -20,8 +20,8 @@ use crate::model::{cluster_status, failing_gates, host_status};
 const SETS_MACHINE_NETWORKS: [&str; 2] = ["dual", "lb-user"];
 
 /// Clusters whose recorded roles depend on their history. In `faults`, one host had too little memory at first. In the
-/// others, the hosts are equal, so the roles depend on the order in which the service processed them. The number of
-/// hosts with each role is the same.
+/// other clusters, the hosts are equal, so the roles depend on the order in which the service processed the hosts. The
+/// test compares only the number of hosts with each role.
 const STICKY_ROLES: [&str; 6] = ["faults", "isolated", "lb-user", "names", "operators-ai", "operators-mce"];
 
 /// Clusters with operators whose requirements for control plane nodes no host meets. These requirements are not

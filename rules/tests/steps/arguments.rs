@@ -1,4 +1,4 @@
-//! Step arguments that do not occur in the recordings, and properties of whole responses.
+//! Tests step arguments that do not occur in the recordings, and properties of whole responses.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The steps for agents, compared with recordings of the Assisted Installer.
+//! Tests the steps for agents. Compares them with recordings of the Assisted Installer.
 
 #![allow(
     clippy::indexing_slicing,

@@ -16,7 +16,8 @@ use serde_json::Value;
 
 use crate::machines::{args, cluster, host, id, nic, plan, settings, view};
 
-/// Recordings that this crate does not reproduce: the status changed between the reading of the status and the poll.
+/// Recordings that this crate does not reproduce, because the status of the host changed between the reading of the
+/// status and the poll.
 const OUTDATED_STATUS: [(&str, HostStatus); 1] = [("faults", HostStatus::Discovering)];
 
 /// Recordings that combine two polls. During the first poll, no other host could be checked, so the order of the steps
@@ -75,8 +76,8 @@ impl Case {
         }
     }
 
-    /// Returns the hosts of the cluster. Host `number` has the given status, its targets are `known`, and all others
-    /// are disconnected.
+    /// Returns the hosts of the cluster. Host `number` has the given status, the hosts in `targets` are `known`, and
+    /// all other hosts are disconnected.
     fn hosts(&self, number: u128, status: HostStatus, targets: &BTreeSet<u128>) -> Vec<HostView> {
         let status_of = |other: u128| match other {
             _ if other == number => status,
@@ -179,7 +180,8 @@ fn steps_equal_the_recorded_steps() {
         let recorded = Recorded { case, status, steps, texts: &texts };
         let mut polled: BTreeSet<u128> = steps.iter().map(|(_, host, _)| *host).collect();
         if polled.is_empty() {
-            // The recording does not name the host. It is the last one: in `day2`, the joining host.
+            // A recording without steps does not name its host. The host with the highest number is used: in `day2`,
+            // the joining host.
             polled.extend(case.hosts.keys().next_back());
         }
         let mut types = Vec::new();

@@ -1,4 +1,4 @@
-//! The list of hosts for connectivity checks.
+//! Tests the list of hosts whose connectivity an agent checks.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Replies that exceed the limits of a summary.
+//! Tests that a summary truncates replies that exceed its limits.
 
 use rules::summary::limits::{MAX_DISK_BYTES, MAX_MEMORY, MAX_PEERS, MAX_TANG_SERVERS};
 use rules::summary::{ExcessPart, HostSummary, StoredSummary};

@@ -1,4 +1,4 @@
-//! Comparisons of summaries that differ only in measurements.
+//! Tests the comparison of summaries that differ only in measurements.
 
 use rules::summary::{HostSummary, MeasurementLimits};
 

@@ -1,4 +1,4 @@
-//! Properties of summaries of random replies: they stay within the memory limit and survive a round trip.
+//! Checks with random replies that summaries stay within the memory limit and survive a round trip.
 
 use proptest::prelude::*;
 use rules::summary::limits::MAX_MEMORY;

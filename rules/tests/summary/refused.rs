@@ -1,4 +1,4 @@
-//! Replies that a summary refuses.
+//! Tests that a summary refuses invalid replies and stays unchanged.
 
 use rules::summary::HostSummary;
 use serde_json::json;

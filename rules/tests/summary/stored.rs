@@ -1,4 +1,4 @@
-//! The stored form of summaries, and the removal of facts when a host registers again or leaves its cluster.
+//! Tests the stored form of summaries, and the removal of facts when a host registers again or leaves its cluster.
 
 use std::error::Error as _;
 

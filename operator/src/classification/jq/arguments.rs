@@ -1,4 +1,4 @@
-//! Checks and conversions of the types of function arguments.
+//! Checks and converts the types of function arguments.
 
 use std::sync::Arc;
 

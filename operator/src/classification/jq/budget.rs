@@ -7,15 +7,15 @@ use regex::Regex;
 
 use super::value::{Limit, Stop};
 
-/// Maximum number of steps of an evaluation, which take a fraction of a second. A query on an inventory needs a few
-/// thousand.
+/// Maximum number of steps in an evaluation. This many steps take a fraction of a second. A query on an inventory needs
+/// a few thousand steps.
 const MAX_STEPS: u64 = 1_000_000;
 
 /// The steps used by an evaluation, and caches that save steps.
 #[derive(Default)]
 pub(super) struct Budget {
     steps: u64,
-    /// Compiled regular expressions, by flags and text.
+    /// Compiled regular expressions, keyed by flags and text.
     pub(super) expressions: BTreeMap<(Arc<str>, Arc<str>), Regex>,
 }
 

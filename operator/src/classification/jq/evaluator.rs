@@ -487,7 +487,8 @@ impl Evaluator {
     }
 }
 
-/// Passes a value to the consumer. Marks a stop by the consumer, so that it differs from an error of the producer.
+/// Passes a value to the consumer. If the consumer stops the evaluation, marks the stop, to distinguish it from an
+/// error of the producer.
 fn deliver(
     evaluator: &mut Evaluator,
     value: Value,

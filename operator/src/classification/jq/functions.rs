@@ -1,4 +1,5 @@
-//! The built-in functions, whose arguments are values. `prelude.jq` defines all other functions.
+//! Implements the built-in functions, which receive evaluated values as arguments. `prelude.jq` defines all other
+//! functions.
 
 use super::arguments::{array, described, not_applicable, number, text};
 use super::budget::Budget;
@@ -105,8 +106,8 @@ pub(super) fn function(name: &str, arguments: usize) -> Option<Function> {
 
 impl Function {
     pub(super) fn call(self, budget: &mut Budget, input: &Value, arguments: &[Value]) -> Result<Value, Stop> {
-        // Functions do no more work than a walk over their values. Functions that do more count the rest of their steps
-        // themselves.
+        // Count the steps of a walk over the input and all arguments. Functions that do more work count the additional
+        // steps themselves.
         let work =
             arguments.iter().fold(input.weight(), |work, argument| work.saturating_add(argument.weight()));
         if !matches!(self.name, "type" | "length" | "has" | "error") {
@@ -340,7 +341,7 @@ fn sorted_by(budget: &mut Budget, input: &Value, arguments: &[Value]) -> Result<
     let [keys] = arguments else {
         return Err(Stop::error("sort"));
     };
-    // Sorting compares each key about as often as the logarithm of the number of keys.
+    // Sorting compares each key about as often as the logarithm of the number of keys, so a factor of 20 is enough.
     budget.spend(keys.weight().saturating_mul(20))?;
     let (items, keys) = (array(input, "sort")?, array(keys, "sort")?);
     let mut pairs: Vec<_> = keys.iter().cloned().zip(items.iter().cloned()).collect();

@@ -1,4 +1,4 @@
-//! Functions on strings.
+//! Implements the built-in functions for strings.
 
 use std::sync::Arc;
 

@@ -36,8 +36,8 @@ impl AgentController {
         Ok((sync, ensured.is_changed()))
     }
 
-    /// Converts the spec into choices of the host. The inner `Err` is the error that the conditions show for an invalid
-    /// spec.
+    /// Converts the spec into the settings of the host. The inner `Err` is the error that the conditions show for an
+    /// invalid spec.
     async fn host_spec(
         &self,
         spec: &AgentSpec,

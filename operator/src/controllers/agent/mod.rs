@@ -34,7 +34,7 @@ use crate::record_id;
 use crate::status_members::agent_status_members;
 use crate::writer::{Part, Writer};
 
-/// Delay after a host has disappeared during a reconciliation.
+/// Delay before the next attempt if a host disappears during a reconciliation.
 const SOON: Duration = Duration::from_secs(1);
 
 /// The controller of Agents.

@@ -12,14 +12,15 @@ use crate::projection::infra_env::IMAGE_CREATION_ERROR;
 
 /// The `action` of the events.
 const ACTION: &str = "CreateImage";
-/// The `reason` of events on NMStateConfigs.
+/// The `reason` of events about NMStateConfigs.
 const INVALID_NETWORK: &str = "InvalidNetwork";
-/// Maximum number of NMStateConfigs that get events for one error of an InfraEnv. A fault in a template occurs in all
-/// configs created from it, and the condition of the InfraEnv lists all of them.
+/// Maximum number of NMStateConfigs that get events for one error of an InfraEnv. The limit is needed because a fault
+/// in a template occurs in all configs created from the template. The condition of the InfraEnv lists all faulty
+/// configs.
 const MAX_CONFIGS: usize = 10;
 
 impl InfraEnvController {
-    /// Creates events about an error that a user must fix, on the objects to change.
+    /// Creates events about an error that a user must fix. Each event is about an object that the user must change.
     pub(super) async fn report(&self, key: &ObjectKey, object: &InfraEnv, error: &ReconcileError) {
         let ReconcileError::Networks { faults, .. } = error else {
             let note = error.to_string().trim_end().to_owned();

@@ -1,4 +1,4 @@
-//! Adds the names of NMStateConfigs to errors about the networks of an InfraEnv.
+//! Adds the names of the faulty NMStateConfigs to errors about the networks of an InfraEnv.
 
 use crate::errors::ReconcileError;
 use crate::networks::ConfigFault;

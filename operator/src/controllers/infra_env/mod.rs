@@ -109,8 +109,8 @@ impl InfraEnvController {
             Ok(image) => (image, Next::Wait),
             Err(error @ (ReconcileError::Input(_) | ReconcileError::Networks { .. })) => {
                 let image = ImageState::InvalidInput(error.to_string());
-                // Create the events before writing the condition: if the process ends in between, the next attempt
-                // repeats both.
+                // Create the events before writing the condition: if the process ends between the two writes, the next
+                // attempt repeats both.
                 if !image.is_shown(object.status.as_ref()) {
                     self.report(key, &object, &error).await;
                 }

@@ -17,7 +17,7 @@ const AUTHORITY_LIFE: TimeDelta = TimeDelta::days(730);
 const SERVING_LIFE: TimeDelta = TimeDelta::days(90);
 /// Time between publishing a new authority and its first signature.
 const OVERLAP: TimeDelta = TimeDelta::hours(1);
-/// Time by which a certificate is valid before its creation, so that slow clocks accept it.
+/// Time for which a certificate is already valid before its creation, so that clients whose clocks are slow accept it.
 const CLOCK_SKEW: TimeDelta = TimeDelta::hours(1);
 
 /// All certificates and keys of the webhooks. The Secret stores them.
@@ -239,7 +239,8 @@ mod tests {
         let mut state = CertificateState::renewed(None, now, &names()).unwrap().unwrap();
         let (mut signers, mut renewals) = (std::collections::BTreeSet::new(), 0);
         while now < begin() + TimeDelta::days(5 * 365) {
-            // An API server or a replica may still use the previous state.
+            // After a renewal, an API server may still trust the previous bundle, or a replica may still serve the
+            // previous certificate.
             if let Some(after) = renew(&state, now) {
                 assert!(is_trusted(&state.bundle(), after.serving().0, now), "{now}");
                 assert!(is_trusted(&after.bundle(), state.serving().0, now), "{now}");

@@ -74,7 +74,8 @@ fn parts(spec: &InfraEnvSpec) -> Vec<SpecPart> {
         let part = InfraEnvSpec { network_discovery_delay_seconds: Some(seconds), ..InfraEnvSpec::default() };
         parts.add("spec.networkDiscoveryDelaySeconds", &seconds.to_string(), part);
     }
-    // The OpenShift version and the CPU architecture determine which Ignition spec versions the override may use.
+    // The part also contains the OpenShift version and the CPU architecture, because they determine which Ignition spec
+    // versions the override may use.
     parts.add_text("spec.ignitionConfigOverride", spec.ignition_config_override.as_ref(), |it, text| {
         it.ignition_config_override = Some(text);
         it.os_image_version.clone_from(&spec.os_image_version);

@@ -25,8 +25,8 @@ use std::collections::BTreeMap;
 
 use super::host_set::HostSet;
 
-/// Maximum number of pairs of hosts that step 3 visits in one graph. It allows the neighbourhoods of all of 62 hosts,
-/// or the neighbourhood of one of 500 hosts.
+/// Maximum number of pairs of hosts that step 3 visits in one graph. This is enough for the neighbourhoods of all hosts
+/// if there are 62 hosts, or for the neighbourhood of one host if there are 500.
 const MAX_WORK: usize = 250_000;
 
 /// Returns the largest full mesh that the search finds.
@@ -126,7 +126,8 @@ mod tests {
         hosts.iter().all(|one| hosts.iter().all(|other| neighbours[*one].contains(*other)))
     }
 
-    /// Returns the largest mesh with the first hosts. Tries all subsets of the hosts.
+    /// Returns the largest mesh by trying all subsets of the hosts. Of several largest meshes, returns the mesh with
+    /// the first hosts.
     fn expected(neighbours: &[HostSet]) -> Vec<usize> {
         let hosts = |subset: u32| (0..neighbours.len()).filter(move |host| subset & (1 << host) != 0);
         let subsets = (0..1 << neighbours.len()).map(|subset| hosts(subset).collect::<Vec<_>>());

@@ -62,7 +62,8 @@ impl HostReach {
     /// Adds the report of one host. Addresses beyond [`MAX_ADDRESSES`] are ignored.
     fn add(&mut self, reporter: usize, peer: &PeerSummary) {
         for (position, reported) in peer.addresses.iter().enumerate() {
-            // Reports usually list the addresses of the inventory report, and both lists are sorted.
+            // Usually, the reported address is at the same position in `addresses`, because both lists are sorted and
+            // contain the addresses of the inventory report.
             match self.addresses.get_mut(position) {
                 Some(reached) if reached.address == reported.address => reached.add(reporter, reported),
                 _ => self.add_elsewhere(reporter, reported),
@@ -111,7 +112,8 @@ impl HostReach {
 
 /// Returns, for each host of a cluster, the hosts that reach it. Hosts and their peers must be sorted by id.
 pub(super) fn reach_of_hosts(view: &ClusterView) -> Vec<HostReach> {
-    // A cluster of 500 hosts needs half a million comparisons of ids. Integers sort like the ids and compare faster.
+    // A cluster of 500 hosts needs half a million comparisons of ids, so the ids are compared as integers. Integers
+    // have the same order and compare faster.
     let ids: Vec<_> = view.hosts.iter().map(|host| host.id.0.as_u128()).collect();
     let mut reach: Vec<_> = view.hosts.iter().map(|host| HostReach::new(host, ids.len())).collect();
     for (reporter, host) in view.hosts.iter().enumerate() {

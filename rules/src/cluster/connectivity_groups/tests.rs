@@ -1,4 +1,4 @@
-//! Connectivity groups of small clusters, and comparisons with recorded JSON.
+//! Tests the connectivity groups of small clusters, and compares their JSON with recordings.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::summary::{HostSummary, InventorySummary, NicSummary, PeerAddress, PeerSummary, Peers};
 use crate::view::{ClusterSettings, HostView};
 
-/// How one host reaches an address of another.
+/// The connection from one host to an address of another host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
     OnLink,
@@ -94,7 +94,7 @@ const FIVE: [&[&str]; 5] = [
     &["192.168.1.15/24"],
 ];
 
-/// Returns the JSON, with the host ids of the recordings.
+/// Returns the JSON of the groups, with the host ids of the recordings.
 fn recorded(groups: &ConnectivityGroups) -> String {
     let name = |json: String, number| json.replace(&id(number).to_string(), &format!("<host-{number}>"));
     (1..=5).fold(groups.to_json(), name)
@@ -191,7 +191,7 @@ fn routed_connections_count_only_in_ipv6_networks() {
 #[test]
 fn addresses_reported_only_by_peers_count_in_networks() {
     let mut cluster = Cluster::new(&FIVE[..3]).with_reports(|_, _, _| Some(Reach::Both));
-    // An agent that registers again loses its inventory report.
+    // When an agent registers again, the service deletes the inventory report of its host.
     Arc::make_mut(&mut cluster.hosts[1].summary).inventory = None;
     let groups = cluster.groups();
     assert_eq!(groups.on_link[&cidr("192.168.1.0/24")], ids(1..=3));

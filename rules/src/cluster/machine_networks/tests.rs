@@ -1,4 +1,4 @@
-//! Machine networks of clusters whose hosts are in one or several networks.
+//! Tests the machine networks of clusters whose hosts are in one or several networks.
 
 use assisted::cluster::LoadBalancerType;
 use proptest::prelude::*;

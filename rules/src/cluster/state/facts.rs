@@ -8,7 +8,7 @@ use crate::validation::{IgnoredValidations, ValidationResults};
 pub struct ClusterConclusions {
     /// `true` if a DHCP server assigns the virtual IP addresses.
     pub(super) has_vip_dhcp_allocation: bool,
-    /// `true` if the user has made all required settings, apart from the virtual IP addresses.
+    /// `true` if the user has provided all required settings, apart from the virtual IP addresses.
     pub(super) has_required_settings: bool,
     /// `true` if the virtual IP addresses are set.
     pub(super) has_vips: bool,

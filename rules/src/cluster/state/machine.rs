@@ -1,4 +1,4 @@
-//! The state machine of clusters, for the generic code in `state_machines`.
+//! Defines clusters as a state machine, for the generic rules in `transitions`.
 
 use std::convert::Infallible;
 

@@ -1,7 +1,7 @@
 //! The status of a cluster: the first status, the events that change it, and the operations that each status allows.
 //!
 //! [`decide`] returns the [`ClusterTransition`] for an event. A caller must change the status of a cluster record only
-//! by applying a transition. Installations are not implemented, so no rule leads to their statuses.
+//! by applying a transition. Installations are not implemented, so no rule leads to a status of an installation.
 //! `docs/state-machines.md` shows the rules.
 
 mod facts;
@@ -51,7 +51,7 @@ pub enum ClusterEvent {
     Refresh(ClusterConclusions),
 }
 
-/// A change of a cluster's status.
+/// A change to a cluster's status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterTransition {
     status: Option<ClusterStatus>,
@@ -109,7 +109,7 @@ pub fn decide(
 /// An operation allowed only in some statuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterOperation {
-    /// A change of the cluster's settings.
+    /// A change to the cluster's settings.
     Update,
     /// A host registers in an infra-env of the cluster, or is bound to the cluster.
     AddHost,

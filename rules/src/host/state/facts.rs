@@ -49,7 +49,7 @@ pub struct HostConclusions<'a> {
     pub(super) has_valid_inventory: bool,
     /// The host has the CPU cores, memory and disks that every role needs.
     pub(super) has_minimum_hardware: bool,
-    /// The user has made the settings on which the host's validations depend.
+    /// The user has provided the settings on which the host's validations depend.
     pub(super) has_required_input: bool,
     /// No other validation blocks the installation.
     pub(super) is_sufficient: bool,

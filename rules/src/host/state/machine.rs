@@ -1,4 +1,4 @@
-//! The state machine of hosts, for the generic rules in `transitions`.
+//! Defines hosts as a state machine, for the generic rules in `transitions`.
 
 use assisted::host::HostStatus;
 

@@ -26,8 +26,8 @@ const RESTORED: &str = "Host was restored; waiting for its agent";
 pub enum HostEvent<'a> {
     /// The agent registered the host again, after a boot of the discovery image.
     Register(RegistrationFacts<'a>),
-    /// Facts about a host in a cluster may have changed: a report, a check-in, a choice of a user, or the passing of
-    /// time.
+    /// Facts about a host in a cluster may have changed, because of a report, a check-in, a user's choice or the
+    /// passage of time.
     Refresh(HostConclusions<'a>),
     /// Facts about a host without a cluster may have changed.
     RefreshUnbound(PoolConclusions<'a>),
@@ -45,7 +45,7 @@ pub enum HostEvent<'a> {
     DeleteCluster,
 }
 
-/// A change of a host's status.
+/// A change to a host's status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transition {
     status: Option<HostStatus>,
@@ -62,8 +62,8 @@ impl Transition {
         Self { status: Some(status), info: Some(tables::WAITING_FOR_INVENTORY.to_owned()), resets: None, at }
     }
 
-    /// Returns the transition of a host recreated from a record of its status. If the status is missing or does not
-    /// match `is_bound`, the host gets the status of a host without problems.
+    /// Returns the first transition of a restored host. `status` is the recorded status of the host. If it is missing
+    /// or does not match `is_bound`, the host gets the status of a host without problems.
     #[must_use]
     pub fn restored(status: Option<HostStatus>, is_bound: bool, at: DateTime<Utc>) -> Self {
         let default = if is_bound { HostStatus::Known } else { HostStatus::KnownUnbound };

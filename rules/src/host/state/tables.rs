@@ -126,7 +126,7 @@ impl TransitionTable for Refresh {
     type Machine = HostMachine;
     type Facts<'a> = HostConclusions<'a>;
     const RULES: &'static [TransitionRule<Self>] = &[
-        // The text was set when the boot media became unreadable.
+        // Keep the text, which was set when the boot media became unreadable.
         TransitionRule::<Self>::to(DISCOVERED, Disconnected, Unchanged)
             .when(NO_MEDIA, |facts| !facts.has_media),
         TransitionRule::<Self>::to(
@@ -178,7 +178,7 @@ impl TransitionTable for RefreshUnbound {
     type Machine = HostMachine;
     type Facts<'a> = PoolConclusions<'a>;
     const RULES: &'static [TransitionRule<Self>] = &[
-        // The text was set when the boot media became unreadable.
+        // Keep the text, which was set when the boot media became unreadable.
         TransitionRule::<Self>::to(POOL, DisconnectedUnbound, Unchanged)
             .when(NO_MEDIA, |facts| !facts.has_media),
         TransitionRule::<Self>::to(
@@ -339,7 +339,7 @@ impl TransitionTable for DeleteCluster {
     type Machine = HostMachine;
     type Facts<'a> = ();
     const RULES: &'static [TransitionRule<Self>] = &[
-        // The agent still polls for steps.
+        // The agents of these hosts still poll for steps, so no user action is needed.
         TransitionRule::<Self>::to(
             &[Discovering, Insufficient, Known, PendingForInput, Disconnected, Binding],
             Unbinding,

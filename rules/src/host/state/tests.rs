@@ -17,7 +17,7 @@ use crate::validation::HostResults;
 
 const NOW: DateTime<Utc> = DateTime::UNIX_EPOCH;
 
-/// The statuses that a host can get in this version. Installations will add the others.
+/// The statuses that a host can get in this version. Installations will add the remaining statuses.
 pub(super) const REACHABLE: [HostStatus; 11] = [
     Discovering,
     PendingForInput,
@@ -320,7 +320,8 @@ fn silent_hosts_become_disconnected_before_their_installation() {
     ];
     let statuses: BTreeSet<_> = statuses_before_disconnection().collect();
     assert_eq!(statuses, BTreeSet::from(expected));
-    // Otherwise the task that finds silent hosts would find the same hosts again in each run.
+    // The task that looks for silent hosts must change their status, because it would otherwise find the same hosts in
+    // each run.
     for status in statuses {
         if is_unbound(status) {
             require_disconnection::<tables::RefreshUnbound>(status, |facts| facts.is_connected);

@@ -12,7 +12,7 @@ use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 const READY: [HostStatus; 3] =
     [HostStatus::Known, HostStatus::PreparingForInstallation, HostStatus::PreparingSuccessful];
 
-/// Whether every host of the cluster can be installed.
+/// The outcome of the validation `all-hosts-are-ready-to-install`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostsReadyOutcome {

@@ -7,7 +7,7 @@ use super::input::ClusterInput;
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether the base DNS domain is set.
+/// The outcome of the validation `dns-domain-defined`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DnsDomainOutcome {

@@ -3,7 +3,7 @@
 /// A group of cluster validations. A status rule can require that all of them are satisfied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterGroup {
-    /// Settings that the user must make. The cluster has status `pending-for-input` until then.
+    /// The user has provided the required settings. Otherwise the cluster is `pending-for-input`.
     PendingConditions,
     /// The virtual IP addresses are set.
     VipsDefined,

@@ -9,7 +9,7 @@ use super::vips_defined::{DEFINITION, VipsDefinedOutcome};
 use crate::validation::definition::ValidationDefinition;
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether the virtual IP addresses of ingress are set.
+/// The outcome of the validation `ingress-vips-defined`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct IngressVipsDefinedOutcome(VipsDefinedOutcome);

@@ -10,7 +10,7 @@ use super::vips_valid::{DEFINITION, VipsValidOutcome};
 use crate::validation::definition::ValidationDefinition;
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether the virtual IP addresses of ingress are unused addresses in the machine networks.
+/// The outcome of the validation `ingress-vips-valid`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct IngressVipsValidOutcome(VipsValidOutcome);

@@ -8,7 +8,7 @@ use super::required_networks::requires_machine_network;
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether a machine network is set.
+/// The outcome of the validation `machine-cidr-defined` of clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MachineCidrOutcome {

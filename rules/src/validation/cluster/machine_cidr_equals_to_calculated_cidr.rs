@@ -14,7 +14,8 @@ use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 use crate::view::ClusterView;
 
-/// Whether each machine network equals the hosts' network that contains the virtual IP address at the same position.
+/// The outcome of the validation `machine-cidr-equals-to-calculated-cidr`, which compares each machine network with the
+/// hosts' network that contains the virtual IP address at the same position.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CalculatedNetworkOutcome {

@@ -97,7 +97,7 @@ registry! {
     }
 }
 
-/// The results of all checks of a cluster at one time.
+/// The decisions of one assessment about a cluster, apart from the cluster's status.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClusterResults {
     /// The outcomes of all cluster validations.
@@ -116,7 +116,7 @@ pub struct ClusterResults {
 }
 
 impl ClusterResults {
-    /// Returns the form of the results for the database.
+    /// Returns the stored form of the results.
     ///
     /// # Errors
     ///

@@ -12,13 +12,14 @@ use crate::view::{ClusterSettings, PodNetwork};
 /// Minimum number of host bits of a node's subnet. Seven bits are enough for 128 pod addresses.
 const MIN_POD_BITS: u32 = 7;
 
-/// Minimum number of nodes for which a cluster network must have room. A cluster with exactly one host needs only one.
+/// Minimum number of nodes for which a cluster network must have room. A cluster with exactly one host needs room for
+/// only one node.
 const MIN_NODES: usize = 4;
 
 /// Maximum exponent of a power of two in a message.
 const MAX_SHOWN_BITS: u32 = 63;
 
-/// Whether the cluster networks have enough addresses for all nodes and pods.
+/// The outcome of the validation `network-prefix-valid`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkPrefixOutcome {
@@ -126,7 +127,8 @@ fn host_prefix(cluster: &ClusterSettings, network: PodNetwork) -> i64 {
     use NetworkType::{Calico, Cilium, CiscoACI, OVNKubernetes, OpenShiftSDN};
     match cluster.network_type {
         Some(OVNKubernetes | OpenShiftSDN) => network.host_prefix,
-        // These plugins do not use the host prefix, but the installer requires one. So its default is validated.
+        // These plugins do not use the host prefix, but the installer requires one. So the installer's default is
+        // validated.
         None | Some(CiscoACI | Cilium | Calico | NetworkType::None) => {
             if network.cidr.address().is_ipv4() {
                 25
@@ -150,7 +152,7 @@ fn defect(network: PodNetwork, host_prefix: i64, hosts: usize) -> Option<Network
     let prefix = network.cidr.prefix();
     let nodes = 1_u64 << len.saturating_sub(prefix).min(MAX_SHOWN_BITS);
     let required_nodes = if hosts == 1 { 1 } else { hosts.max(MIN_NODES) };
-    // If `nodes` does not fit into `usize`, it is larger than any number of hosts.
+    // If `nodes` does not fit into `usize`, it is larger than any number of hosts, so the network is large enough.
     let is_too_small = usize::try_from(nodes).is_ok_and(|nodes| nodes < required_nodes);
     let addresses = 1_u64 << (bits - len).min(MAX_SHOWN_BITS);
     is_too_small.then_some(NetworkPrefixOutcome::TooFewNodes { prefix, host_prefix: len, hosts, addresses })

@@ -11,7 +11,7 @@ use crate::view::ClusterSettings;
 
 const USE_OVN: &str = "Set `network_type` of the cluster to `OVNKubernetes`.";
 
-/// Whether the network plugin supports the other settings of the cluster. The API refuses unknown plugins.
+/// The outcome of the validation `network-type-valid`. The API refuses unknown network plugins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkTypeOutcome {

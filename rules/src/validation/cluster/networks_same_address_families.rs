@@ -14,7 +14,8 @@ use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
 const CHANGE_NETWORKS: &str = "Set the machine, cluster and service networks of the cluster with the same address families in the same order.";
 
-/// Whether all networks of a cluster have the same address families, in the same order.
+/// The outcome of the validation `networks-same-address-families`, which compares the address families of all networks
+/// in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AddressFamiliesOutcome {

@@ -36,7 +36,7 @@ impl NetworkPair {
     }
 }
 
-/// Whether the machine, cluster and service networks of a cluster overlap.
+/// The outcome of the validation `no-cidrs-overlapping`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CidrsOverlappingOutcome {

@@ -12,7 +12,7 @@ use crate::view::HostView;
 /// Maximum difference between two clocks, in whole minutes.
 const MAX_DIFFERENCE_MINUTES: u64 = 4;
 
-/// Whether the clocks of all hosts are synchronized.
+/// The outcome of the validation `ntp-server-configured`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NtpServerOutcome {

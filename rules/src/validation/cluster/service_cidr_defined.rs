@@ -7,7 +7,7 @@ use super::input::ClusterInput;
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether a service network is set.
+/// The outcome of the validation `service-cidr-defined`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServiceCidrOutcome {

@@ -10,7 +10,7 @@ use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 use crate::view::HostView;
 
-/// Whether the control plane has the required size.
+/// The outcome of the validation `sufficient-masters-count`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MastersCountOutcome {
@@ -117,7 +117,7 @@ impl RolePlan {
         self.counts = counts;
     }
 
-    /// Returns a role for a host without a role, next to the hosts already in the plan.
+    /// Returns the role for a host without a role, according to the hosts already in the plan.
     fn candidate_role(&self, input: &ClusterInput<'_>, host: &HostView) -> HostRole {
         let cluster = &input.view.cluster;
         let meets = |role| meets_role(host, role, cluster, input.hardware);

@@ -1,4 +1,4 @@
-//! Helpers for the validations of virtual IP addresses (VIPs).
+//! Functions that the validations of virtual IP addresses (VIPs) share.
 
 use std::net::IpAddr;
 

@@ -112,7 +112,7 @@ fn is_broadcast(vip: IpAddr, network: Cidr) -> bool {
 /// Returns `true` if the network has too few addresses for the hosts and the virtual IP addresses.
 fn is_too_small(network: Cidr, host_count: usize) -> bool {
     let width = if network.address().is_ipv4() { u32::BITS } else { u128::BITS };
-    // The number of addresses in the largest networks does not fit into the type.
+    // If the number of addresses does not fit into `u128`, the largest value is used.
     let host_bits = width.saturating_sub(network.prefix());
     let addresses = 1_u128.checked_shl(host_bits).unwrap_or(u128::MAX);
     match u128::try_from(host_count) {

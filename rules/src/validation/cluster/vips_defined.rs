@@ -19,7 +19,7 @@ pub(super) const DEFINITION: ValidationDefinition<ClusterGroup> = ValidationDefi
     passes_if: "at least one address is set",
 };
 
-/// Whether virtual IP addresses are set.
+/// The outcome that `api-vips-defined` and `ingress-vips-defined` share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum VipsDefinedOutcome {

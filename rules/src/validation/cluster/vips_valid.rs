@@ -33,7 +33,7 @@ pub(super) const DEFINITION: ValidationDefinition<ClusterGroup> = ValidationDefi
 const CHOOSE_ADDRESS: &str = "Set an unused address of the machine network, or wait until the hosts have checked the \
                               address.";
 
-/// Whether virtual IP addresses are unused addresses in the machine networks.
+/// The outcome that `api-vips-valid` and `ingress-vips-valid` share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum VipsValidOutcome {

@@ -9,7 +9,7 @@ use super::missing_inventory::WAIT_FOR_INVENTORY;
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether the host has addresses in the machine networks.
+/// The outcome of the validation `belongs-to-machine-cidr`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MachineCidrMemberOutcome {

@@ -11,7 +11,7 @@ use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 use crate::view::{ClusterSettings, HostView};
 
-/// Whether the host reaches the majority of the cluster's hosts.
+/// The outcome of the validation `belongs-to-majority-group`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MajorityGroupOutcome {
@@ -104,7 +104,7 @@ fn is_in_each_network(host: &HostView, cluster: HostCluster<'_>) -> bool {
     let groups = &cluster.peers.groups.on_link;
     cluster.view.cluster.machine_networks.iter().all(|network| {
         let group = groups.get(&network.without_host_bits());
-        // The ids of a group are sorted.
+        // The ids of a group are sorted, as the binary search requires.
         group.is_some_and(|group| group.binary_search(&host.id).is_ok())
     })
 }

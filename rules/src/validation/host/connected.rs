@@ -9,7 +9,7 @@ use crate::host::stages::{StageFacts, stages_of};
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether the agent of the host checks in.
+/// The outcome of the validation `connected`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConnectedOutcome {

@@ -12,7 +12,7 @@ pub enum HostGroup {
     ValidInventory,
     /// The hardware suffices for at least one role. Otherwise a host in a cluster is `insufficient`.
     MinimumHardware,
-    /// The user has made the settings that the host needs. Otherwise the host is `pending-for-input`.
+    /// The user has provided the settings that the host's validations need. Otherwise the host is `pending-for-input`.
     RequiredInput,
     /// The host can be installed. Otherwise a host in a cluster is `insufficient`.
     SufficientForInstall,

@@ -9,7 +9,7 @@ use crate::summary::RouteSummary;
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether the host has a default route.
+/// The outcome of the validation `has-default-route`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DefaultRouteOutcome {

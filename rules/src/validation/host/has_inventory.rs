@@ -8,7 +8,7 @@ use super::missing_inventory::WAIT_FOR_INVENTORY;
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether an inventory report of the host is stored.
+/// The outcome of the validation `has-inventory`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HasInventoryOutcome {

@@ -9,7 +9,7 @@ use super::missing_inventory::missing_inventory;
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether the host has enough CPU cores for at least one role.
+/// The outcome of the validation `has-min-cpu-cores`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MinCpuCoresOutcome {

@@ -15,7 +15,7 @@ const TOLERANCE_MIB: i128 = 100;
 /// Divisor for the memory that the kernel reserves: one fiftieth (2 %) of the minimum.
 const KERNEL_SHARE: i128 = 50;
 
-/// Whether the host has enough memory for at least one role.
+/// The outcome of the validation `has-min-memory`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MinMemoryOutcome {

@@ -66,7 +66,7 @@ fn has_pattern(name: &str) -> bool {
     !name.starts_with('-') && name.split('.').all(is_label)
 }
 
-/// Whether the name of the host is valid.
+/// The outcome of the validation `hostname-valid`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostnameOutcome {

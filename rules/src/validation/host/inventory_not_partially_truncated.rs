@@ -10,7 +10,7 @@ use super::truncation::{REDUCE_REPORT, ReportExtent, UNEXPECTED_TYPE, UPDATE_AGE
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether the agent omitted a part of its inventory report because it was too large.
+/// The outcome of the validation `inventory-not-partially-truncated`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartialTruncationOutcome {

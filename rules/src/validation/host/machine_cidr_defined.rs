@@ -10,7 +10,7 @@ use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
 const SET_MACHINE_NETWORKS: &str = "Set the machine networks of the cluster.";
 
-/// Whether the cluster of the host has machine networks.
+/// The outcome of the validation `machine-cidr-defined` of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MachineCidrOutcome {

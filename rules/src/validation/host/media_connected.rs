@@ -8,7 +8,7 @@ use crate::host::status::MEDIA_DISCONNECTED;
 use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::{OutcomeDescription, TypedOutcome};
 
-/// Whether the host can read its boot media.
+/// The outcome of the validation `media-connected`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MediaConnectedOutcome {

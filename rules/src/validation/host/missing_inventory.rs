@@ -1,4 +1,4 @@
-//! The outcome of a validation that needs an inventory report, if no report is stored.
+//! Describes the outcome that validations share if they need an inventory report and no report is stored.
 
 use crate::validation::outcome::OutcomeDescription;
 

@@ -7,9 +7,9 @@ use crate::summary::InventorySummary;
 pub(super) enum ReportExtent<'a> {
     /// The report is complete.
     Complete,
-    /// A part is missing, for these reasons.
+    /// A part of the report is missing, for the reasons that the agent reports.
     Partial(&'a str),
-    /// Everything is missing, for these reasons.
+    /// The whole report is missing, for the reasons that the agent reports.
     Empty(&'a str),
     /// The agent reported an extent unknown to this service.
     Unknown,

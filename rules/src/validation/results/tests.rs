@@ -1,4 +1,5 @@
-//! Results of hosts, and results of a sample registry with properties that host validations do not have.
+//! Tests the results of hosts, and the results of a sample registry whose validations have properties that host
+//! validations lack.
 
 use std::sync::Arc;
 
@@ -13,8 +14,8 @@ use crate::validation::outcome::{OutcomeDescription, TypedOutcome, ValidationInp
 use crate::validation::settings::DisabledValidations;
 use crate::view::HostView;
 
-/// The outcome of a sample validation. Multiples of 3 are in the network category, all others in the operators
-/// category.
+/// The outcome of sample validation `N`. The validation is in the network category if `N` is a multiple of 3, and
+/// otherwise in the operators category.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum SampleOutcome<const N: u8> {
     Passed,
