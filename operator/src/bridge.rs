@@ -81,7 +81,7 @@ impl HostIndex {
     }
 }
 
-/// Adds the Agents of changed hosts to the queue.
+/// A bridge from the inventory's hosts to the queue of Agents: adds the Agents of changed hosts to the queue.
 #[derive(Clone, Debug)]
 pub(crate) struct HostBridge {
     pub(crate) inventory: Inventory,

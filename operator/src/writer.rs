@@ -31,7 +31,7 @@ pub(crate) enum Part {
     Status,
 }
 
-/// Sends requests to the Kubernetes API. Clones share the rate limit.
+/// A sender of requests to the Kubernetes API. Clones share the rate limit.
 #[derive(Clone)]
 pub(crate) struct Writer {
     client: Client,

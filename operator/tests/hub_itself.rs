@@ -1,4 +1,4 @@
-//! Tests of the hub: the behaviour of the API server on which other tests rely, the audit log and the fault proxy.
+//! Tests the hub: the behaviour of the API server on which other tests rely, the audit log and the fault proxy.
 
 #![allow(
     clippy::unwrap_used,

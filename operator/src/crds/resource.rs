@@ -29,7 +29,7 @@ pub trait Kind: Clone + Debug + Default + PartialEq + Serialize + DeserializeOwn
     const KIND: &'static str;
     /// Plural name of the kind, in lower case, as used in URLs.
     const PLURAL: &'static str;
-    /// Whether the schema contains `status`.
+    /// Presence of `status` in the schema.
     const STATUS: StatusProperty = StatusProperty::Present;
 
     /// Returns the columns that `kubectl get` prints.

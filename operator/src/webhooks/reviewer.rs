@@ -35,7 +35,7 @@ impl ReviewedResource {
     }
 }
 
-/// Reviews admission requests.
+/// A reviewer of admission requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Reviewer {
     check: FaultCheck,

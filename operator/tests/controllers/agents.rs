@@ -1,4 +1,4 @@
-//! Agents: creation, status, edits, approval and deletion.
+//! Tests the controller of Agents: creation, status, edits, approval and deletion.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! AgentClassifications: labels on Agents, and counts in the status.
+//! Tests the controller of AgentClassifications: labels on Agents, and counts in the status.
 
 use std::time::Duration;
 

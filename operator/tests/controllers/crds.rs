@@ -1,4 +1,4 @@
-//! The definitions of the custom resources, checked by a real API server.
+//! Checks the definitions of the custom resources with a real API server.
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ async fn outcomes(folder: &str) -> Option<Vec<(String, String, String)>> {
     Some(outcomes)
 }
 
-/// `UPDATE_GOLDEN=1` writes the file.
+/// Compares `crds.yaml` with the generated definitions. With `UPDATE_GOLDEN=1`, writes the file first.
 #[test]
 fn kustomization_has_the_definitions() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/kubernetes-hub/crds.yaml");

@@ -1,4 +1,4 @@
-//! Kubernetes events that report faults on objects.
+//! Tests the Kubernetes events that report faults of InfraEnvs and NMStateConfigs.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ impl Site {
     async fn settle(&self, marker: &str) {
         self.create_infra_env(marker, |_| ()).await;
         self.wait_for_image(marker).await;
-        // A burst of configs ends a little later.
+        // Configs are queued as part of a burst, which ends a little later.
         sleep(Duration::from_secs(1)).await;
     }
 

@@ -1,4 +1,4 @@
-//! InfraEnvs: creation, edits, references, deletion and restoration.
+//! Tests the controller of InfraEnvs: creation, edits, references, deletion and restoration.
 
 use std::time::Duration;
 
@@ -57,7 +57,8 @@ async fn infra_env_costs_one_metadata_patch_and_one_status_patch() {
         artifacts.discovery_ignition_url,
         format!("{files}/{id}/downloads/files?file_name=discovery.ign")
     );
-    // The unlabelled Secret is read and labelled only once. Other InfraEnvs with the same Secret only read it.
+    // The operator reads and labels the unlabelled Secret only once. For other InfraEnvs with the same Secret, it only
+    // reads the Secret.
     sleep(Duration::from_secs(3)).await;
     let expected = ["patch infraenvs", "get secrets", "patch secrets", "patch infraenvs/status"];
     assert_eq!(site.requests_since(mark).await, expected);

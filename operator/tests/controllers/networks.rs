@@ -1,4 +1,4 @@
-//! NMStateConfigs selected by InfraEnvs.
+//! Tests the selection of NMStateConfigs by InfraEnvs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

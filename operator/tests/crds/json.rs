@@ -1,4 +1,4 @@
-//! The JSON form of the types: which members are always present, which are omitted, and which variants are accepted.
+//! Tests the JSON form of the types: mandatory members, omitted members and accepted variants.
 
 use kube::{Resource, ResourceExt};
 use operator::crds::{

@@ -1,4 +1,4 @@
-//! The manifests for tests with an API server. The accepted manifests use every member of each `spec`.
+//! Checks the manifests that the tests with an API server use. The accepted manifests use every member of each `spec`.
 //!
 //! The first line of a refused manifest is a comment with a part of the expected error message.
 

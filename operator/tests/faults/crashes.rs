@@ -1,4 +1,4 @@
-//! Crashes of the operator before and after each request in the life cycle of an object.
+//! Tests crashes of the operator before and after each request in the life cycle of an object.
 
 use std::collections::BTreeSet;
 use std::future::pending;
@@ -16,7 +16,7 @@ use crate::site::{Site, hub};
 /// Number of concurrent life cycles.
 const PARALLEL: usize = 8;
 
-/// A life cycle, and the crash during it.
+/// A life cycle of an object, and the crash of the operator during the life cycle.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     has_agent: bool,
@@ -66,14 +66,14 @@ async fn agent_survives_a_crash_at_each_request() {
     assert_eq!(plain.requests.last().unwrap(), "PATCH agents");
     let mut held_requests = BTreeSet::new();
     for record in crash_at_each(hub, &plain).await {
-        // An edit during a write causes an additional write. So some life cycles have fewer requests than the first
-        // one.
+        // An edit during a write causes an additional write, so the number of requests differs between life cycles. A
+        // life cycle with too few requests has no crash.
         let (index, _) = record.case.crash.unwrap();
         assert!(record.held.is_some() || record.requests.len() <= index, "{plain:#?} {record:#?}");
         held_requests.extend(record.held.clone());
         let creations = record.writes.iter().filter(|write| *write == "create agents").count();
         assert_eq!(creations, 1, "{record:#?}");
-        // A report is written either alone or together with the next report.
+        // Two reports can cause one write or two, so the number of writes differs between life cycles.
         assert!(record.writes.len() <= plain.writes.len() + 2, "{plain:#?} {record:#?}");
     }
     for request in ["POST agents", "PATCH agents/status", "PATCH agents"] {

@@ -1,4 +1,4 @@
-//! Deletion of a namespace together with all its objects.
+//! Tests the deletion of a namespace together with all its objects.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ async fn namespace_with_all_kinds_of_objects_disappears() {
     let namespaces: Api<Namespace> = Api::all(hub.admin());
     namespaces.delete(&site.namespace, &DeleteParams::default()).await.unwrap();
     wait_until("deleted", async || {
-        // The machines are still running.
+        // The machines still run and poll, which must not delay the deletion.
         for machine in &machines {
             machine.poll().await;
         }

@@ -1,4 +1,4 @@
-//! The life cycles of an InfraEnv and of an Agent, from the view of a user.
+//! Runs the life cycles of an InfraEnv and of an Agent, with the actions of a user.
 
 use inventory::ErrorKind;
 use inventory::id::{HostId, InfraEnvId};

@@ -1,4 +1,4 @@
-//! An outage: the API server refuses all connections.
+//! Tests an outage during which the API server refuses all connections.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Hosts that send many reports in which only measurements differ.
+//! Tests that many reports in which only measurements differ cause no writes.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::site::hub;
 
 /// Interval at which each host sends its reports.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Time after which the Agents show the last reports.
+/// Time after which the Agents show the latest reports of their hosts.
 const SETTLED: Duration = Duration::from_secs(4);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

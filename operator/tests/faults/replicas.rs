@@ -1,4 +1,4 @@
-//! A leader paused for longer than its lease, while its writes are in flight.
+//! Tests a leader paused for longer than its lease, while the leader's writes are in flight.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -145,7 +145,7 @@ async fn late_writes_of_a_paused_leader_change_nothing() {
     wait_until("late writes", async || proxy.held_responses().len() >= held_count).await;
     for response in proxy.held_responses() {
         let expected = match summary(&response.method, &response.uri).as_str() {
-            // The Agent has been deleted in the meantime.
+            // This Agent was deleted while the leader was paused.
             "PATCH agents" if response.uri.path().contains(&deleted.to_string()) => StatusCode::NOT_FOUND,
             _ => StatusCode::CONFLICT,
         };
@@ -157,7 +157,8 @@ async fn late_writes_of_a_paused_leader_change_nothing() {
     let writes = site.accepted_writes_since(mark).await;
     assert_eq!(writes.iter().filter(|write| *write == "create agents").count(), 1, "{writes:?}");
 
-    // The first replica continues to reconcile the objects that it had claimed before the pause.
+    // When the first replica is the leader again, it must also reconcile the objects that it had claimed before the
+    // pause.
     second.end.send(()).unwrap();
     second.task.await.unwrap();
     wait_until("the first leader", async || first.leadership.is_valid()).await;

@@ -1,4 +1,4 @@
-//! API server faults in writes, lists and watches.
+//! Tests API server faults in writes, lists and watches.
 
 use std::future::pending;
 use std::time::Duration;
@@ -85,8 +85,8 @@ async fn open_proxied(hub: &'static Hub) -> (Site, FaultProxy) {
     (site, proxy)
 }
 
-/// For some time, all requests for one InfraEnv and its Secret fail. Requests for another InfraEnv must not be
-/// affected.
+/// Injects a fault into all requests for one InfraEnv and its Secret for some time. Requires that another InfraEnv is
+/// not affected.
 async fn fail_requests(hub: &'static Hub, fault: Fault) {
     let (site, proxy) = open_proxied(hub).await;
     let rule = proxy.add(Rule::new(fault).path("/faulty").watches(false));
@@ -114,7 +114,7 @@ async fn fail_requests(hub: &'static Hub, fault: Fault) {
     site.wait_for_image("good").await;
 }
 
-/// The first requests for an Agent fail.
+/// Injects a fault into the first requests for an Agent.
 async fn fail_agents(hub: &'static Hub, fault: Fault) {
     let (site, proxy) = open_proxied(hub).await;
     let id = create_pool(&site).await;
@@ -132,7 +132,7 @@ async fn fail_agents(hub: &'static Hub, fault: Fault) {
     assert_eq!(uids, [agent.uid()], "{fault:?}");
 }
 
-/// For some time, all renewals of the lease fail.
+/// Injects a fault into all renewals of the lease for some time.
 async fn fail_lease(hub: &'static Hub, fault: Fault) {
     let (site, proxy) = (open_site(hub).await, hub.fault_proxy());
     let operator = site.operator("replica", proxy.client(&site.user.token));
@@ -149,13 +149,13 @@ async fn fail_lease(hub: &'static Hub, fault: Fault) {
     assert_is_at_most(proxy.counts(rule).faults, limit(begin, 1), fault);
 }
 
-/// For some time, all lists and watches fail.
+/// Injects a fault into all lists and watches for some time.
 async fn fail_watches(hub: &'static Hub, fault: Fault) {
     let (site, proxy) = open_proxied(hub).await;
     let id = create_pool(&site).await;
     let first = iso_url(&site.wait_for_image("pool").await);
     let rule = Rule::new(fault).filter(is_list_or_watch);
-    // Between two watches, a list shows the missed changes.
+    // These faults apply only to watches, because the operator sees the missed changes in the list between two watches.
     let is_for_watches = [Fault::WatchGone, Fault::WatchEnd].contains(&fault);
     let rule = proxy.add(if is_for_watches { rule.watches(true) } else { rule });
     proxy.cut_all();

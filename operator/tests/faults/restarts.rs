@@ -1,4 +1,4 @@
-//! Changes made while no replica is running.
+//! Tests changes that users make while no replica is running.
 
 use inventory::ErrorKind;
 use inventory::id::HostId;
@@ -29,7 +29,7 @@ async fn agent_deleted_while_no_replica_runs_stays_deleted() {
     site.start_operator("replica", site.client());
     site.wait_until_gone::<Agent>(&name).await;
     assert_eq!(site.inventory.host(machine.key).await.unwrap_err().kind(), ErrorKind::NotFound);
-    // Another machine gets an Agent, so the InfraEnv has been reconciled.
+    // Wait for the Agent of another machine, which shows that the InfraEnv has been reconciled.
     let other = Machine::boot(&site.inventory, machine.key.infra_env_id, HostId::fresh()).await;
     wait_for_agent(&site, other.key.host_id, |agent| agent.status.is_some()).await;
     assert!(site.api::<Agent>().get_opt(&name).await.unwrap().is_none());

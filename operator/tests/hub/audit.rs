@@ -1,4 +1,4 @@
-//! The requests that the API server has handled, from its audit log.
+//! Reads the requests that the API server has handled from its audit log.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -89,14 +89,14 @@ impl Hub {
         let before = self.end_of_audit();
         let name = format!("marker-{}", self.next_number());
         let request = http::Request::get(format!("/api/v1/namespaces/{name}")).body(Vec::new()).unwrap();
-        // The server refuses this request, but logs it.
+        // The server refuses this request, but logs it. The log entry marks a position in the log.
         let _ = self.client_of_user(users::AUDIT_MARKER).request_text(request).await;
         let deadline = Instant::now() + LIMIT;
         while !self.read_all_audit(before).iter().any(|entry| entry.name == name) {
             assert!(Instant::now() < deadline, "the audit log has no entry of {name}");
             sleep(Duration::from_millis(20)).await;
         }
-        // The server handles other connections in other threads.
+        // The server handles other connections in other threads, so their last entries may be a little late.
         sleep(Duration::from_millis(50)).await;
     }
 
@@ -131,7 +131,7 @@ impl Hub {
 fn entries(lines: &str) -> Vec<AuditEntry> {
     let mut ids = HashSet::new();
     let events = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    // A watch has two entries: one for its start and one for its end.
+    // A watch has two entries: one for its start and one for its end. Keep only the entry for the start.
     events
         .filter(|event| event["stage"] != "ResponseComplete" || event["verb"] != "watch" || has_failed(event))
         .filter(|event| ids.insert(event["auditID"].as_str().unwrap_or_default().to_owned()))

@@ -164,7 +164,7 @@ pub(crate) fn is_watch(uri: &Uri) -> bool {
     uri.query().is_some_and(|query| query.split('&').any(|pair| pair == "watch=true" || pair == "watch=1"))
 }
 
-/// Identifies a rule of a fault proxy, to query its counts.
+/// The identifier of a rule of a fault proxy, used to query the rule's counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RuleId(usize);
 

@@ -6,8 +6,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Runs the program `$3...` with the log file `$2`. When standard input closes, kills the program and removes the
-/// folder `$1`. Standard input closes even if this test process is killed.
+/// A shell script that runs the program `$3...` with the log file `$2`. When standard input closes, the script kills
+/// the program and removes the folder `$1`. Standard input closes even if this test process is killed.
 const GUARD: &str = r#"
 folder=$1 log=$2
 shift 2

@@ -267,7 +267,7 @@ async fn serve(stream: TcpStream, acceptor: TlsAcceptor, state: &Arc<ProxyState>
     let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-/// Returns an error if the connection to the client must be closed.
+/// Handles one request from the client. Returns an error if the connection to the client must be closed.
 async fn forward(
     state: Arc<ProxyState>,
     request: Request<Incoming>,

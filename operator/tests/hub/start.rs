@@ -1,4 +1,4 @@
-//! Starts the programs of the hub: flags, files and readiness checks.
+//! Starts the programs of the hub, and waits until they are ready.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,7 +16,7 @@ use super::users;
 
 /// Maximum duration of the start. It takes three seconds on an idle machine.
 const START_LIMIT: Duration = Duration::from_secs(180);
-/// Maximum number of attempts. Each uses new ports, because another process may have taken a port.
+/// Maximum number of attempts. Each attempt uses new ports, because another process may have taken a port.
 const ATTEMPTS: usize = 5;
 
 /// The audit policy. Requests by Kubernetes components are not logged. A request has one entry: after its response, or
@@ -80,7 +80,7 @@ async fn try_start(programs: &Path) -> Result<RunningHub, String> {
         check_progress(&mut started, deadline)?;
         sleep(Duration::from_millis(50)).await;
     }
-    // This program exits if the server is not ready within a few seconds.
+    // kube-controller-manager exits if the server is not ready within a few seconds, so it starts last.
     started.push(Program::start("kube-controller-manager", programs, &folder, &manager_arguments(&folder)));
     let accounts: Api<ServiceAccount> = Api::namespaced(probe, "default");
     while !matches!(accounts.get_opt("default").await, Ok(Some(_))) {
@@ -142,7 +142,8 @@ fn server_arguments(folder: &Path, etcd_port: u16, port: u16) -> Vec<String> {
         "--enable-admission-plugins=OwnerReferencesPermissionEnforcement".to_owned(),
         format!("--audit-policy-file={}", file("audit.json")),
         format!("--audit-log-path={}", file("audit.log")),
-        // The maximum size in megabytes. It is large, because the reader expects a single file.
+        // The maximum size of the audit log in megabytes. It is large, so that the log is never split into several
+        // files.
         "--audit-log-maxsize=10000".to_owned(),
     ]
 }

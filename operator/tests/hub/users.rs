@@ -1,4 +1,4 @@
-//! Users of the hub with static tokens.
+//! The users of the hub that have static tokens.
 
 use std::fmt::Write;
 

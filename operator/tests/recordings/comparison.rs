@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use crate::words::line;
 
-/// An intended or known difference.
+/// A known difference between a recorded value and the value of this service.
 #[derive(Debug)]
 pub(crate) struct KnownDifference {
     /// The field with the difference. The object name `*` stands for every object.
     pub(crate) field: &'static str,
-    /// The recorded value, or `None` if the recorded service does not set the field.
+    /// The recorded value, or `None` if upstream's service does not set the field.
     pub(crate) recorded: Option<&'static str>,
     /// The value of this service, or `None` if it does not set the field.
     pub(crate) played: Option<&'static str>,
@@ -31,7 +31,7 @@ impl KnownDifference {
     }
 }
 
-/// The lines of the recording and of this run.
+/// The values in the recording and in this run, each as a line `field: value`.
 #[derive(Debug)]
 pub(crate) struct Comparison {
     pub(crate) recorded: BTreeSet<String>,

@@ -1,4 +1,4 @@
-//! The known differences from the recordings, and their reasons.
+//! Lists the known differences between this service and the recordings, and their reasons.
 
 use crate::comparison::KnownDifference;
 

@@ -83,7 +83,7 @@ async fn follow(kind: &'static str, api: Api<DynamicObject>, record: Arc<Mutex<S
                 let name = change(kind, &object, &words).of;
                 record.lock().unwrap().objects.remove(&name);
             }
-            // The watcher retries.
+            // Errors need no handling, because the watcher retries.
             Ok(Some(Event::Init | Event::InitDone)) | Err(_) => {}
             Ok(None) => return,
         }
@@ -99,7 +99,7 @@ impl Seen {
                 self.lines.insert(line(field, value));
             }
         }
-        // Recordings do not contain removed members of a status.
+        // Only removed labels and annotations are recorded. Recordings do not contain removed members of a status.
         let is_recorded = |field: &&String| [" label ", " annotation "].iter().any(|it| field.contains(it));
         for field in before.keys().filter(|field| !fields.contains_key(*field)).filter(is_recorded) {
             self.lines.insert(line(field, REMOVED));

@@ -24,7 +24,7 @@ const QUIET: Duration = Duration::from_millis(300);
 /// Duration for which polling machines must not cause writes.
 const POLLING: Duration = Duration::from_millis(1500);
 
-/// Plays one recording against this service.
+/// A player that sends the requests of one recording to this service.
 pub(crate) struct Player {
     site: Site,
     admin: Client,
@@ -95,7 +95,7 @@ impl Player {
         let user = self.site.user.name.clone();
         let is_write = |entry: &AuditEntry| {
             entry.user == user
-                // The recorded service does not create events.
+                // Events are not counted, because upstream's service does not create any.
                 && !["leases", "events"].contains(&entry.resource.as_str())
                 && ["create", "update", "patch", "delete"].contains(&entry.verb.as_str())
         };

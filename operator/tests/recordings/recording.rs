@@ -8,7 +8,7 @@ use serde_json::Value;
 /// The requests of a client, and the changes that the client saw.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Recording {
-    /// Number of writes to the Kubernetes API by the recorded service.
+    /// Number of writes to the Kubernetes API that upstream's service made during the recording.
     pub(crate) writes: usize,
     pub(crate) timeline: Vec<Entry>,
 }
@@ -48,7 +48,7 @@ pub(crate) enum MachineStep {
     Gone,
 }
 
-/// The new values of an object. Words such as `<host-1>` replace the names of hosts and namespaces.
+/// The new values of one object. Placeholder words such as `<host-1>` replace the names of hosts and namespaces.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Change {

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use regex::Regex;
 
-/// The words of one run, and the values that they replace. Clones share them.
+/// The placeholder words of one run, and the values that they replace. Clones share the words.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Words(Arc<Mutex<Vec<(String, String)>>>);
 

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use crate::hub::{AuditEntry, Hub};
 
-/// Reads new entries of the audit log.
+/// The refused requests in the audit log. A task reads new entries of the log in the background.
 pub(crate) struct Refusals {
     entries: watch::Receiver<Vec<AuditEntry>>,
     task: JoinHandle<()>,

@@ -17,8 +17,8 @@ use crate::scenario;
 /// Number of scenarios that run concurrently.
 const CONCURRENT: usize = 8;
 
-/// Held by tests whose operator reconciles all namespaces, because it would also reconcile the objects of the other
-/// test.
+/// A lock for tests whose operator reconciles all namespaces, because such an operator would also reconcile the objects
+/// of another test.
 static ALL_NAMESPACES: Mutex<()> = Mutex::const_new(());
 
 /// Returns `true` if the request counts as a request of the operator.
@@ -64,7 +64,7 @@ async fn operator_uses_each_of_its_rights_and_needs_no_other() {
         !requests.iter().any(|request| is_user(&request))
     });
     assert_eq!(unused.collect::<Vec<_>>(), []);
-    // Object names must occur in the requests too, not only in the rules.
+    // The operator must also use each object name that a rule contains.
     let names = permissions
         .iter()
         .filter(|permission| permission.scope == Scope::Cluster && permission.verb == "get");

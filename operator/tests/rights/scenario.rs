@@ -103,7 +103,7 @@ impl Place {
     }
 
     async fn create_objects(&self) {
-        // The operator must read and label the unlabelled objects.
+        // The Secret and the ConfigMap have no label, so the operator must read and label them.
         self.create::<Secret>(json!({
             "metadata": {"name": "pull-secret"},
             "type": "kubernetes.io/dockerconfigjson",

@@ -1,4 +1,4 @@
-//! Denials of objects because of faults that a reconciliation would report later.
+//! Tests the denials of objects with faults that a reconciliation would report later.
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -75,7 +75,8 @@ async fn mac_address_of_another_selected_config_is_denied() {
     site.dry_run(&two).await.unwrap();
     let selector = json!({"nmStateConfigLabelSelector": {"matchLabels": {"net": "site"}}});
     site.apply(&infra_env("env", &selector)).await.unwrap();
-    // The replica learns about the InfraEnv through its watch.
+    // The replica sees the InfraEnv only when its watch reports the InfraEnv, so the first reviews may still allow the
+    // object.
     let begin = tokio::time::Instant::now();
     let error = loop {
         if let Err(error) = site.dry_run(&two).await {

@@ -1,4 +1,4 @@
-//! An HTTPS client that trusts only the authorities in the Secret.
+//! An HTTPS client that trusts only the certificate authorities in the webhooks' Secret.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

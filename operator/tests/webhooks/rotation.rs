@@ -1,4 +1,4 @@
-//! The renewal of the certificates, and the repair of the webhook configurations.
+//! Tests the renewal of the certificates, and the repair of the webhook configurations.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The rules of the Assisted Installer's webhooks.
+//! Tests the admission rules of the Assisted Installer's webhooks.
 
 use serde_json::{Value, json};
 

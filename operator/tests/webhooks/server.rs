@@ -1,4 +1,4 @@
-//! The HTTPS server: the requests that it accepts, and the replicas on which it runs.
+//! Tests the HTTPS server of the webhooks: the requests that it accepts, and the replicas on which it runs.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -106,7 +106,7 @@ async fn replica_without_leadership_responds() {
     let authorities = site.certificate("ca.crt").await;
     let faulty = review("CREATE", &infra_env("a", &json!({"sshAuthorizedKey": "key"})));
     let begin = Instant::now();
-    // The replica has no certificate until it has read the Secret.
+    // The replica has no certificate until it has read the Secret, so the first connections may fail.
     loop {
         let request = request(&Method::POST, PATH, JSON, faulty.to_string());
         if send(address, &authorities, request).await.is_ok() {

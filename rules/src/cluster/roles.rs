@@ -56,8 +56,8 @@ pub fn new_suggestions(view: &ClusterView, hardware: &HardwareRequirements) -> V
     }
     suggestions.sort();
     // One pass is not enough: a host that loses its role frees the role for a host earlier in the order. After the
-    // first pass, all hosts with a role are sufficient, so masters settle in the second pass, and arbiters settle in
-    // the third.
+    // first pass, no insufficient host has a suggested master or arbiter role, so masters settle in the second pass,
+    // and arbiters settle in the third.
     for _ in 0..MAX_PASSES {
         if suggestions.are_settled() {
             break;

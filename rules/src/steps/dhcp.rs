@@ -6,7 +6,8 @@ use assisted::request::{DhcpRequest, StepRequest};
 use super::input::StepError;
 use crate::view::{ClusterSettings, HostView};
 
-/// Returns `None` if VIP DHCP allocation is off, the machine network is unknown, or the host has no inventory report.
+/// Returns the arguments of the step, or `None` if VIP DHCP allocation is off, the machine network is unknown, or the
+/// host has no inventory report.
 pub(super) fn request(host: &HostView, cluster: &ClusterSettings) -> Result<Option<StepRequest>, StepError> {
     let Some(network) = cluster.machine_networks.first() else { return Ok(None) };
     if !cluster.vip_dhcp_allocation || host.summary.inventory.is_none() {

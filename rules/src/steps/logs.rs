@@ -7,7 +7,7 @@ use assisted::request::{LogsRequest, StepRequest};
 use super::input::StepError;
 use crate::view::{ClusterSettings, ClusterView, HostView};
 
-/// Returns `None` if the logs of the host are already complete.
+/// Returns the arguments of the step, or `None` if the logs of the host are already complete.
 pub(super) fn request(host: &HostView, view: &ClusterView) -> Result<Option<StepRequest>, StepError> {
     if host.has_logs {
         return Ok(None);

@@ -14,7 +14,7 @@ const PERIOD: u64 = 60;
 /// Number of seconds without a check-in after which a waiting host loses its position in the queue.
 const PATIENCE: u64 = 300;
 
-/// Limits the number of hosts in a cluster that check their connectivity at the same time.
+/// A limit on the number of hosts in a cluster that check their connectivity at the same time.
 ///
 /// A check sends packets to all other hosts of the cluster. In a cluster of more than 150 hosts, at most 150 hosts
 /// start a check within any 60 seconds. The other hosts wait in a queue, first come, first served. Each host that

@@ -127,7 +127,7 @@ impl ListLimit {
     }
 }
 
-/// Applies the limits while a reply is converted, and records what exceeds them.
+/// A log of the lists and texts that exceed a limit. It also applies the limits while a reply is converted.
 #[derive(Debug)]
 pub(super) struct ExcessLog {
     step: StepType,

@@ -60,7 +60,7 @@ fn parse_address(step: StepType, text: &str) -> Result<IpAddr, InvalidReply> {
     text.parse().map_err(|_| InvalidReply::address(step, text))
 }
 
-/// Returns `None` if the entry has a result or a VIP type unknown to this version.
+/// Converts an entry of the report. Returns `None` if the entry has a result or a VIP type unknown to this version.
 fn verified_vip(step: StepType, vip: &reply::VerifiedVip<'_>) -> Result<Option<VerifiedVip>, InvalidReply> {
     let address = parse_address(step, &vip.vip)?;
     let verification = vip.verification.as_ref().map_or(Some(VipVerification::Unverified), Extensible::known);

@@ -190,7 +190,8 @@ proptest! {
         assert_same(&last, &again);
     }
 
-    /// A change repeated or reverted before the assessment has no effect.
+    /// Checks that the order of changes does not matter, and that a change repeated or reverted before the assessment
+    /// has no effect.
     #[test]
     fn order_and_repetition_of_changes_do_not_matter(
         shape in any_shape(),

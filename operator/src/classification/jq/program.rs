@@ -222,7 +222,7 @@ enum Name<'t> {
     Definition(&'t str, usize),
 }
 
-/// Replaces names by binding numbers.
+/// A resolver that replaces names with binding numbers.
 #[derive(Default)]
 struct Resolver<'t> {
     scope: Vec<Name<'t>>,

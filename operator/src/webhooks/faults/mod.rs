@@ -20,7 +20,7 @@ const MAX_CHECKS: usize = 4;
 /// Maximum duration of the check of one object. The API server waits for 10 s.
 const MAX_TIME: Duration = Duration::from_secs(8);
 
-/// Finds the faults of objects. Clones share the limit on concurrent checks.
+/// A checker that finds the faults of objects. Clones share the limit on concurrent checks.
 #[derive(Clone, Debug)]
 pub(crate) struct FaultCheck {
     inventory: Inventory,

@@ -40,7 +40,8 @@ pub(crate) fn update(old: &InfraEnvSpec, new: &InfraEnvSpec) -> Result<(), Denia
     if architecture(old) != architecture(new) {
         return Err(Denial::bad_request(CPU_ARCHITECTURE, &["spec.cpuArchitecture"]));
     }
-    // This service does not support ClusterDeployments, so it knows no installed clusters.
+    // Upstream allows the addition for installed clusters. This service does not support ClusterDeployments, so it
+    // treats each cluster as not installed.
     let is_added = old.os_image_version.is_none() && new.os_image_version.is_some();
     if is_added && new.cluster_ref.is_some() {
         return Err(Denial::bad_request(VERSION_OF_BOUND, &["spec.osImageVersion"]));

@@ -19,7 +19,7 @@ use chrono::{DateTime, Utc};
 
 use crate::transitions::{RuleOutcome, find_rule};
 
-/// How a cluster record was created.
+/// The origin of a cluster record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterOrigin {
     /// A cluster that this service is to install.

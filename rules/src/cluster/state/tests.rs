@@ -10,7 +10,7 @@ use crate::transitions::TransitionTable as _;
 
 const NOW: DateTime<Utc> = DateTime::UNIX_EPOCH;
 
-/// All combinations of facts.
+/// Returns all combinations of facts.
 fn all_conclusions() -> impl Iterator<Item = ClusterConclusions> {
     (0..1_u32 << 4).map(|bits| ClusterConclusions {
         has_vip_dhcp_allocation: bits & 1 != 0,

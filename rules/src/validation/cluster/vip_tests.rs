@@ -125,7 +125,7 @@ const NOT_DISCOVERED: (OutcomeStatus, &str) = (Pending, "Hosts have not been dis
 const EQUAL: (OutcomeStatus, &str) =
     (Success, "The Cluster Machine CIDR is equivalent to the calculated CIDR.");
 
-/// Statuses and messages recorded from the Assisted Installer.
+/// Compares the statuses and messages with recordings of the Assisted Installer.
 #[test]
 fn outcomes_match_the_recordings() {
     let waiting = |calculated| [API_DEFINED, NOT_DISCOVERED, INGRESS_DEFINED, NOT_DISCOVERED, calculated];
