@@ -1,4 +1,4 @@
-//! Conversion of text, such as a product name, to a Kubernetes label value.
+//! Converts text, such as a product name, to a Kubernetes label value.
 
 /// Maximum length of a label value in Kubernetes.
 pub const MAX_LABEL_VALUE: usize = 63;

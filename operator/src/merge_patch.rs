@@ -1,4 +1,4 @@
-//! JSON merge patches (RFC 7386).
+//! Computes JSON merge patches (RFC 7386).
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! Evaluation of label selectors.
+//! Evaluates label selectors.
 
 use std::collections::BTreeMap;
 

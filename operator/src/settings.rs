@@ -1,4 +1,4 @@
-//! Settings of the operator.
+//! The settings that a program passes to the operator.
 
 /// Settings that decide which objects the operator reconciles, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]

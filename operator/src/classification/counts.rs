@@ -28,7 +28,7 @@ pub struct QueryErrorsCondition {
 }
 
 impl Counts {
-    /// Counts the Agents by their labels.
+    /// Counts the Agents by label value.
     pub fn new<'a>(
         classification: &Classification,
         agents: impl IntoIterator<Item = &'a BTreeMap<String, String>>,

@@ -96,8 +96,8 @@ pub struct AgentSpec {
 
 /// Returns the rules of upstream's admission webhook that need no look-up.
 ///
-/// Creation with both members is allowed, as upstream's webhook sees updates only. An object with both must remain
-/// editable: otherwise the controller could not write its finalizer or its status.
+/// A new Agent may set both the id and the path of the installation disk, because upstream's webhook sees updates only.
+/// Such an Agent must remain editable: otherwise the controller could not write its finalizer or its status.
 fn rules() -> Vec<ValidationRule> {
     vec![rule(
         "!has(self.installation_disk_id) || self.installation_disk_id == '' || \

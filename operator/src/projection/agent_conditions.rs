@@ -1,4 +1,4 @@
-//! The conditions of an Agent.
+//! Computes the conditions of an Agent from its host.
 
 use assisted::host::{HostStatus, Validation, ValidationStatus};
 use inventory::service::HostDetails;

@@ -1,4 +1,4 @@
-//! Settings of the webhooks.
+//! The settings that a program passes to the admission webhooks.
 
 use std::path::PathBuf;
 use std::sync::Arc;

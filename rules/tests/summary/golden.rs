@@ -1,5 +1,5 @@
 //! Compares the summaries of the replies in `tests/summary/replies` with golden files. The replies `compact_cluster`,
-//! `dual_stack`, `tang`, `drive_types` and `collision` are recorded; the others are written by hand.
+//! `dual_stack`, `tang`, `drive_types` and `collision` are recorded; all other replies are written by hand.
 //!
 //! `UPDATE_GOLDEN=1 cargo test -p rules --test summary` writes the golden files.
 

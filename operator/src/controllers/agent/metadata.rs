@@ -58,7 +58,7 @@ impl AgentController {
             false => Some(to_value(&view.status.inventory)?),
         };
         let queries = Arc::clone(&self.queries);
-        // A malicious query may take some time, so it must not block this thread.
+        // A malicious query may take some time, so the queries run on a thread that may block.
         let evaluate = move || changes(&labels, &classifications, inventory.as_ref(), &queries);
         let evaluated = tokio::task::spawn_blocking(evaluate).await;
         evaluated

@@ -102,7 +102,7 @@ impl AgentController {
     }
 
     /// Returns the host of an Agent. If a machine has booted images of several InfraEnvs, returns the host that
-    /// registered last, and deletes the others.
+    /// registered last, and deletes the machine's other hosts.
     async fn host(
         &self,
         key: &ObjectKey,

@@ -139,7 +139,7 @@ fn new_host_resets_all_suggestions() {
     let new = cluster.hosts.pop().unwrap();
     cluster = applied(&cluster);
     assert_eq!(effective_roles(&cluster), [Master]);
-    // The new host is weaker than the others.
+    // The new host is weaker than the first host, so it becomes the control plane node.
     cluster.hosts.push(new);
     assert_eq!(effective_roles(&applied(&cluster)), [Worker, Master]);
     // A new but disconnected host gets a role without changing the other roles.

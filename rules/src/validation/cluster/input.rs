@@ -1,4 +1,4 @@
-//! The input of cluster validations.
+//! The facts that cluster validations receive as input.
 
 use crate::requirements::HardwareRequirements;
 use crate::validation::settings::ValidationSettings;

@@ -9,7 +9,7 @@ use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::OutcomeDescription;
 use crate::view::ClusterSettings;
 
-/// The properties that both validations share.
+/// The definition that `api-vips-defined` and `ingress-vips-defined` share.
 pub(super) const DEFINITION: ValidationDefinition<ClusterGroup> = ValidationDefinition {
     category: ValidationCategory::Network,
     groups: &[ClusterGroup::VipsDefined],

@@ -19,7 +19,7 @@ use crate::validation::definition::{ValidationCategory, ValidationDefinition};
 use crate::validation::outcome::OutcomeDescription;
 use crate::view::ClusterView;
 
-/// The properties that both validations share.
+/// The definition that `api-vips-valid` and `ingress-vips-valid` share.
 pub(super) const DEFINITION: ValidationDefinition<ClusterGroup> = ValidationDefinition {
     category: ValidationCategory::Network,
     groups: &[ClusterGroup::RequiredForInstall],

@@ -1,4 +1,4 @@
-//! The input of host validations.
+//! The facts that host validations receive as input.
 
 use crate::cluster::peer_facts::PeerFacts;
 use crate::summary::InventorySummary;
