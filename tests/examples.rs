@@ -37,7 +37,7 @@ use uuid::Uuid;
 
 const CONFIG: &str = r#"{"ignition": {"version": "3.3.0"}}"#;
 
-/// A directory with a base image.
+/// Creates a directory with a base image.
 fn directory_with_base_image() -> (TempDir, String) {
     let place = TempDir::new().unwrap();
     let base = place.path().join("base.iso");

@@ -1,4 +1,4 @@
-//! The comparison of counts with a baseline in `.ci/instructions`.
+//! Tests the comparison of operation costs with the baseline file, which `.ci/instructions` uses.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -45,7 +45,7 @@ fn shell_blocks(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// A free port, because the default port may be in use.
+/// Returns a free port, because the default port may be in use.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -138,7 +138,7 @@ fn in_one_terminal(block: &str) -> String {
     script
 }
 
-/// Both pages work in one clone, because a reader may continue with the second one.
+/// Runs the commands of getting-started after the commands of the README in the same clone, as a reader may do.
 #[test]
 fn getting_started_works_as_pasted_after_the_readme() {
     let Some(clone) = Clone::new() else { return };

@@ -119,7 +119,7 @@ fn difference(name: &str, what: &'static str, (before, now, percent): (u64, u64,
 }
 
 impl Difference {
-    /// Whether the difference is a failure.
+    /// Returns `true` if the difference is a failure.
     pub(crate) fn is_failure(&self) -> bool {
         !matches!(self, Self::Shrunk(..))
     }

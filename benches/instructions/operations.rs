@@ -1,4 +1,4 @@
-//! The counted operations by name, with their setup.
+//! Lists the counted operations by name, and prepares their data.
 
 use std::fs::File;
 use std::future::Future;
@@ -114,14 +114,14 @@ fn opening(folder: &Path) -> Ready {
     Box::new(move || drop(BaseImage::open(black_box(&path)).unwrap()))
 }
 
-/// A config that is mostly base64, like real ones: it compresses to three quarters of its length.
+/// Returns a config that is mostly base64, like real ones: it compresses to three quarters of its length.
 fn config(len: usize) -> Vec<u8> {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut next = numbers();
     std::iter::repeat_with(|| LETTERS[usize::try_from(next() % 64).unwrap()]).take(len).collect()
 }
 
-/// Pseudo-random numbers, the same each time.
+/// Returns a generator of pseudo-random numbers, which are the same each time.
 fn numbers() -> impl FnMut() -> u64 {
     let mut state = 1_u64;
     move || {
@@ -211,7 +211,8 @@ fn packing(encoding: Encoding) -> Ready {
     Box::new(move || drop(black_box(&archive).pack(encoding).unwrap()))
 }
 
-/// All options of an infra-env, with an override of 20 KiB that must be merged and validated.
+/// Prepares a discovery config with all options of an infra-env, and with an override of 20 KiB that must be merged and
+/// validated.
 fn composing() -> Ready {
     let mut discovery = setups::full();
     discovery.infra_env.config_override = Some(Override::new(setups::override_text()));

@@ -126,7 +126,7 @@ fn image_url(folder: &Path) -> String {
     format!("/i/{}/full.iso", id(folder))
 }
 
-/// A range of an image that has already sent other ranges.
+/// Prepares a range request. Only the first repetition plans the image, and its cost does not count.
 pub(crate) fn image_range(folder: &Path) -> Ready {
     let (service, path) = (Service::open(folder), image_url(folder));
     Box::new(move || assert_eq!(service.get(&path, 206).len(), RANGE_LEN))
@@ -144,12 +144,13 @@ pub(crate) fn infra_envs(folder: &Path) -> Ready {
     Box::new(move || assert!(!service.get(INFRA_ENVS, 200).is_empty()))
 }
 
-/// The same range over a keep-alive connection. The client's part counts too, but it only writes and reads.
+/// Prepares the same range request over a keep-alive connection. The instructions of the client count too, but it only
+/// writes and reads.
 pub(crate) fn connection_range(folder: &Path) -> Ready {
     over_a_connection(folder, Server::new(ServerLimits::default()))
 }
 
-/// With `--fast-path off`, where hyper handles every request.
+/// Prepares the same range request with `--fast-path off`, where hyper handles every request.
 pub(crate) fn connection_range_without_fast_path(folder: &Path) -> Ready {
     over_a_connection(folder, Server::new(ServerLimits::default()).without_fast_path())
 }

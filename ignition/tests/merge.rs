@@ -59,7 +59,7 @@ fn every_case_has_its_stated_validity() {
 }
 
 #[test]
-fn merged_cases_survive_rewriting() {
+fn rewrite_keeps_merged_configs() {
     for case in Case::all() {
         let merged = merge(&case.parent(), &case.child());
         let rewritten = rewrite(merged.to_string().as_bytes()).unwrap();

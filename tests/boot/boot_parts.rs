@@ -136,7 +136,7 @@ fn isolinux() -> Option<BTreeMap<String, Vec<u8>>> {
     Some(files)
 }
 
-/// An initramfs with two files: a static busybox, and a script for it.
+/// Packs an initramfs with two files: a static busybox, and a script for it.
 fn initramfs(system: &DebianSystem) -> Option<Vec<u8>> {
     let files = SystemFiles::new();
     files.add_file("bin/busybox", fs::read(system.program("busybox")?).unwrap());
@@ -207,7 +207,7 @@ impl SystemFiles {
     }
 }
 
-/// A squashfs root file system with Ignition and the programs that it calls.
+/// Packs a squashfs root file system with Ignition and the programs that it calls.
 pub(crate) fn root_file_system(system: &DebianSystem) -> Option<Vec<u8>> {
     let files = SystemFiles::new();
     files.add_file("bin/busybox", fs::read(system.program("busybox")?).unwrap());
@@ -246,7 +246,7 @@ pub(crate) fn with_signed_loaders(mut parts: BootParts, recipe: &Recipe) -> Opti
     Some(parts)
 }
 
-/// A FAT filesystem with GRUB instead of shim, and the stub config.
+/// Creates a FAT filesystem with GRUB instead of shim, and the stub config.
 fn efi_partition(recipe: &Recipe, system: &DebianSystem) -> Option<Vec<u8>> {
     let scratch = Scratch::new();
     scratch.write("EFI/BOOT/grub.cfg", recipe.efi_stub());

@@ -34,7 +34,7 @@ fn served_image_boots_and_reads_are_reported() {
     assert!(output.stderr.contains("\"STAGES END\" after "), "{}", output.stderr);
 }
 
-/// This firmware starts only signed programs.
+/// With Secure Boot, the firmware starts only signed programs.
 #[test]
 #[ignore = "of the whole matrix"]
 fn secure_boot_starts_only_signed_images() {

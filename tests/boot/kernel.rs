@@ -31,7 +31,8 @@ const WANTED: [&str; 16] = [
 /// The name and bytes of a module.
 pub(crate) type KernelModule = (String, Vec<u8>);
 
-/// The modules, each after its dependencies, without modules built into the kernel or for other machines.
+/// Returns the kernel modules, each after its dependencies, without modules built into the kernel or for other
+/// machines.
 pub(crate) fn kernel_modules(system: &DebianSystem) -> Option<Vec<KernelModule>> {
     let mut paths = BTreeMap::new();
     find_modules(&system.modules_folder()?, &mut paths);
@@ -72,7 +73,7 @@ fn add_with_dependencies(name: &str, paths: &BTreeMap<String, PathBuf>, modules:
     modules.push((name, bytes));
 }
 
-/// The dependencies that a module declares.
+/// Returns the dependencies that a module declares.
 fn module_dependencies(module: &[u8]) -> Vec<String> {
     const FIELD: &[u8] = b"\0depends=";
     let start = module.windows(FIELD.len()).position(|window| window == FIELD).map(|at| at + FIELD.len());

@@ -76,7 +76,7 @@ impl StartMethod {
         matches!(self, Self::UefiPartition | Self::UefiGpt)
     }
 
-    /// The processor of the machine.
+    /// Returns the processor of the machine.
     pub(crate) fn processor(self) -> Architecture {
         match self {
             Self::ArmDisc | Self::ArmStick => Architecture::Aarch64,
@@ -112,7 +112,7 @@ impl StartMethod {
         }
     }
 
-    /// The device on which Linux finds the image.
+    /// Returns the device on which Linux finds the image.
     pub(crate) fn medium_device(self) -> &'static str {
         match self {
             Self::BiosDisc
@@ -140,7 +140,7 @@ pub(crate) struct MachineSetup<'a> {
 }
 
 impl<'a> MachineSetup<'a> {
-    /// A machine without a network.
+    /// Creates a machine without a network.
     pub(crate) fn new(programs: &'a BootPrograms, image: &'a Path, start: StartMethod) -> Self {
         Self { programs, image, start, cards: &[], patience: PATIENCE }
     }

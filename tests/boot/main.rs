@@ -138,7 +138,8 @@ fn remove_other_boot_methods(bytes: &mut [u8], start: StartMethod) {
     }
 }
 
-/// The command line that the kernel receives. isolinux passes the area on unchanged; GRUB interprets quotes and spaces.
+/// Returns the command line that the kernel receives. isolinux passes the text in the kernel arguments area on
+/// unchanged; GRUB interprets quotes and spaces.
 fn expected_command_line(product: &BootProduct, loader: BootLoader) -> String {
     match loader {
         BootLoader::Isolinux => {

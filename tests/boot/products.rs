@@ -134,7 +134,8 @@ pub(crate) fn minimal_relaid_out(base: &BaseImage) -> BootProduct {
         .with_archive_files(&network)
 }
 
-/// A longer EFI partition moves `isolinux.bin`, so catalogue, boot info table, MBR and GPT must change.
+/// Lengthens the EFI partition. The longer partition moves `isolinux.bin`, so the boot catalogue, the boot info table,
+/// the MBR and the GPT must change.
 pub(crate) fn with_moved_boot_images(base: &BaseImage) -> BootProduct {
     let mut efiboot = base.file(EFIBOOT).unwrap().read_all(1 << 30).unwrap();
     efiboot.resize(efiboot.len() + 4096, 0);
@@ -180,7 +181,7 @@ fn config_archive(contents: &[u8]) -> Archive {
     archive
 }
 
-/// Incompressible bytes.
+/// Returns incompressible bytes.
 pub(crate) fn incompressible_bytes(len: usize) -> Vec<u8> {
     let mut state = 0x2545_F491_4F6C_DD1D_u64;
     let next = || {

@@ -81,7 +81,7 @@ impl DebianSystem {
         }
     }
 
-    /// The folder with the kernel's modules.
+    /// Returns the folder with the kernel's modules.
     pub(crate) fn modules_folder(&self) -> Option<PathBuf> {
         let release = self.kernel.file_name()?.to_str()?.split_once('-')?.1;
         let folder = self.kernel.parent()?.parent()?.join("lib/modules").join(release).join("kernel");
@@ -104,7 +104,7 @@ pub(crate) fn installed_kernels() -> Vec<String> {
     kernels.filter_map(|path| path.file_name()?.to_str().map(str::to_owned)).collect()
 }
 
-/// Debian's name of a processor.
+/// Returns Debian's name of a processor.
 pub(crate) fn debian_name(architecture: Architecture) -> &'static str {
     match architecture {
         Architecture::X86_64 => "amd64",

@@ -1,4 +1,4 @@
-//! `kindling auth`: keys and tokens.
+//! Tests `kindling auth`, which creates keys and tokens.
 
 use std::fs;
 use std::os::unix::fs::symlink;

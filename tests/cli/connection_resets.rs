@@ -22,7 +22,7 @@ const THREAD_DESCRIPTORS: usize = 200;
 /// The kernel counts CPU time in hundredths of a second. `sysconf(_SC_CLK_TCK)` is 100 on every Linux architecture.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// Number of open descriptors of the server, and how many of them are sockets.
+/// Returns the number of open descriptors of the server, and how many of them are sockets.
 fn open_descriptors(server: &ServeProcess) -> (usize, usize) {
     let folder = fs::read_dir(format!("/proc/{}/fd", server.child.id())).unwrap();
     // A descriptor may be closed before its link is read.
@@ -31,7 +31,7 @@ fn open_descriptors(server: &ServeProcess) -> (usize, usize) {
     (targets.len(), sockets)
 }
 
-/// CPU time that the server has used, in ticks.
+/// Returns CPU time that the server has used, in ticks.
 fn cpu_ticks(server: &ServeProcess) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{}/stat", server.child.id())).unwrap();
     let (_, fields) = stat.rsplit_once(") ").unwrap();
@@ -117,7 +117,7 @@ fn reset_connections() -> Result<(), String> {
     Ok(())
 }
 
-/// On a busy machine, a single attempt may take longer.
+/// The server must release everything in one of three attempts, because a busy machine may delay a single attempt.
 #[test]
 fn reset_connections_leak_no_resources() {
     let errors: Vec<String> = (0..3).map_while(|_| reset_connections().err()).collect();

@@ -72,7 +72,7 @@ fn killed_in_place_edit_leaves_old_new_or_marked_image() {
     );
 }
 
-/// Every command that reads or edits the areas of an image whose last edit was interrupted.
+/// Asserts that every command that reads or edits the areas refuses an image whose last edit was interrupted.
 #[track_caller]
 fn assert_refused(image: &FixtureImage, scratch: &Scratch) {
     let before = scratch.read("image.iso");

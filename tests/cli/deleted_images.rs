@@ -41,7 +41,7 @@ fn serve_file(bytes: Vec<u8>) -> String {
     url
 }
 
-/// The deleted files that a server has open or mapped.
+/// Returns the deleted files that a server has open or mapped.
 fn deleted_files(server: &ServeProcess) -> Vec<PathBuf> {
     let process = PathBuf::from(format!("/proc/{}", server.child.id()));
     let descriptors = fs::read_dir(process.join("fd")).unwrap();
@@ -52,7 +52,7 @@ fn deleted_files(server: &ServeProcess) -> Vec<PathBuf> {
     descriptors.chain(mappings).filter(is_deleted_image).collect()
 }
 
-/// The value of the metric for deleted base images.
+/// Returns the value of the metric for deleted base images.
 fn deleted_bytes(server: &ServeProcess) -> u64 {
     let text = String::from_utf8(server.request("GET /metrics", "").body).unwrap();
     let value = text.lines().find_map(|line| line.strip_prefix("kindling_deleted_image_bytes "));

@@ -20,14 +20,14 @@ const FEW_HOSTS: u32 = 40;
 /// Duration of a clock tick in `/proc/PID/stat`.
 const TICK: Duration = Duration::from_millis(10);
 
-/// CPU time that a server has used.
+/// Returns CPU time that a server has used.
 fn cpu_time(server: &ServeProcess) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{}/stat", server.child.id())).unwrap();
     let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
     TICK * [fields[11], fields[12]].map(|ticks| ticks.parse::<u32>().unwrap()).iter().sum()
 }
 
-/// An infra-env whose host networks take long to translate.
+/// Returns an infra-env whose host network configs take long to translate.
 fn slow_infra_env_request(hosts: u32) -> String {
     let dummies: String =
         (0..80).map(|number| format!(", {{name: d{number}, type: dummy, state: up}}")).collect();
@@ -83,7 +83,7 @@ fn work_stops_when_the_client_disconnects() {
     assert!(last < of_all / 2, "{last:?} of {of_all:?}");
 }
 
-/// Waits longer than the interval of the server's checks, which is half a second.
+/// Waits for an effect of the server's checks, which run every half second.
 #[track_caller]
 fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
     let start = Instant::now();

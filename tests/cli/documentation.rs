@@ -26,7 +26,7 @@ fn tried_blocks(page: &str) -> Vec<String> {
     blocks
 }
 
-/// A service with a base image, and the id of its infra-env.
+/// Starts a service with a base image. Returns the service and the id of its infra-env.
 fn start_service(scratch: &Scratch) -> (ServeProcess, String) {
     let iso = scratch.write("live.iso", &fixture(Architecture::X86_64, Era::E2024_12).bytes);
     let images = json!([{

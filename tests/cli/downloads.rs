@@ -19,7 +19,7 @@ use crate::support::{CertificateAuthority, ProgramRun, Scratch, private_memory, 
 const ROOTFS_LEN: u64 = 32 << 20;
 /// Extra memory that a server may use for 1,000 downloads.
 const MAX_MEMORY: u64 = 32 << 20;
-/// The same with TLS, where each download has a buffer for one TLS record.
+/// Extra memory that a server may use for 1,000 downloads with TLS. Each download has a buffer for one TLS record.
 const MAX_MEMORY_WITH_TLS: u64 = 60 << 20;
 /// Extra memory that may remain after downloads of images of 2,000 infra-envs, some of which are cached.
 const MAX_MEMORY_OF_IMAGES: u64 = 48 << 20;
@@ -28,7 +28,7 @@ const MAX_MEMORY_OF_IMAGES: u64 = 48 << 20;
 struct OsImagesVariable(String);
 
 impl OsImagesVariable {
-    /// The value of `OS_IMAGES` for the base image in a folder.
+    /// Returns the value of `OS_IMAGES` for the base image in a folder.
     fn from_scratch(scratch: &Scratch) -> Self {
         let images = serde_json::json!([{
             "openshift_version": "4.18", "cpu_architecture": "x86_64", "version": "1",
@@ -284,7 +284,7 @@ fn shutdown_finishes_or_cuts_downloads() {
     }
 }
 
-/// The server has sent everything and waits until the client has received it.
+/// The server has passed all bytes to the kernel, and waits until the client has received them.
 #[test]
 fn shutdown_ends_when_the_last_client_has_read_its_response() {
     let images = ServedImage::start(&["--drain-time", "1h"]);

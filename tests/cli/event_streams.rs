@@ -1,4 +1,4 @@
-//! Clients with open streams of events.
+//! Tests the limits and the shutdown of open event streams.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

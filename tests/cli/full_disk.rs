@@ -102,7 +102,7 @@ fn id_of_created(answer: &RawAnswer) -> String {
     answer.json()["id"].as_str().unwrap().to_owned()
 }
 
-/// All files of a folder and its subfolders.
+/// Returns all files of a folder and its subfolders.
 fn all_files(folder: &Path) -> Vec<String> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -127,7 +127,7 @@ fn full_database_disk_is_reported_and_the_service_recovers() {
     assert_eq!(registered.status, 201);
     disk.fill_except(0);
     let mut created = 1;
-    // Some writes fit in the free space of existing files.
+    // Some writes fit in the free space of existing files, so repeat the request until the server refuses one.
     let refused = loop {
         let answer = disk.post("/infra-envs", &infra_env_body());
         if answer.status != 201 {

@@ -1,5 +1,5 @@
-//! Compares the help texts with `tests/goldens/help`; `UPDATE_GOLDEN=1 cargo test --test cli` rewrites those. Runs the
-//! examples of the help texts.
+//! Compares the help texts with `tests/goldens/help`; `UPDATE_GOLDEN=1 cargo test --test cli` rewrites these files.
+//! Runs the examples of the help texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -103,7 +103,7 @@ spec:
   config:
     interfaces: [{name: eth0, type: ethernet, state: up, ipv4: {enabled: true, dhcp: true}}]
 ";
-/// Commands that create the other files for the examples.
+/// Commands that create the remaining input files of the examples.
 const EXAMPLE_FILES: [&str; 9] = [
     "iso customize --live-ignition config.ign --network-keyfile eth0.nmconnection -o custom.iso base.iso",
     "iso kargs modify -a console=ttyS0 custom.iso",

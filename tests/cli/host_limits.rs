@@ -1,4 +1,4 @@
-//! Options of `serve` that limit hosts and their reports.
+//! Tests the options of `serve` that limit hosts and their reports.
 
 use serde_json::json;
 
@@ -26,13 +26,13 @@ impl LimitedServer {
         Self { server, hosts, _scratch: scratch }
     }
 
-    /// Registers host `number`, and returns the status.
+    /// Registers host `number`, and returns the status of the response.
     fn register(&self, number: u32) -> u16 {
         let body = json!({"host_id": id(number), "discovery_agent_version": "1"}).to_string();
         post_json(&self.server, &self.hosts, &body).status
     }
 
-    /// Sends an inventory report that contains a text of `len` bytes, and returns the status.
+    /// Sends an inventory report that contains a text of `len` bytes, and returns the status of the response.
     fn report(&self, number: u32, len: usize) -> u16 {
         let report = json!({"hostname": "a", "system_vendor": {"manufacturer": "x".repeat(len)}}).to_string();
         let body =

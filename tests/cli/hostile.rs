@@ -153,7 +153,7 @@ fn every_verb_rejects_invalid_archives() {
     );
 }
 
-/// The same archives in the embed area of an image.
+/// Embeds the invalid archives in the embed area of an image.
 #[test]
 fn rejects_images_with_invalid_archives() {
     let image = fixture(Architecture::Aarch64, Era::E2023_07);

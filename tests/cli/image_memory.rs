@@ -15,7 +15,7 @@ const MAX_MEMORY: u64 = 208 << 20;
 /// Extra memory that may remain after the deletion of the infra-envs.
 const MAX_MEMORY_AFTER_DELETION: u64 = 64 << 20;
 
-/// An Ignition config whose only file is either well compressible or incompressible.
+/// Returns an Ignition config whose only file is either well compressible or incompressible.
 fn large_config(is_compressible: bool, seed: u64) -> Value {
     let mut state = seed | 1;
     let mut next_character = || {

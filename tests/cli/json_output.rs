@@ -143,7 +143,7 @@ fn kernel_arguments_are_printed_as_json() {
     }
 }
 
-/// A command that boots a machine, which writes `console text`, and waits for a marker.
+/// Prepares a command that boots a machine, which writes `console text`, and waits for a marker.
 fn boot_test(scratch: &Scratch, marker: &str) -> ProgramRun {
     let program = scratch.write("bin/qemu-system-x86_64", "#!/bin/sh\necho console text\n");
     fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();

@@ -20,7 +20,8 @@ const SECRET: &str = r#"{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}"#;
 
 /// The documented bound: 256 MiB of bodies in transit, and 512 MiB for their processing.
 const BOUND: usize = (256 + 512) * MIB;
-/// The memory of the server for everything else: caches of records and of network files, and the allocator's reserves.
+/// Memory of the server in addition to request bodies: caches of records and of network files, and the allocator's
+/// reserves.
 const OTHERS: usize = 160 * MIB;
 
 /// Returns a value in bytes from `/proc/PID/status`.
@@ -30,14 +31,14 @@ fn memory(server: &ServeProcess, name: &str) -> usize {
     line.trim().strip_suffix(" kB").unwrap().trim().parse::<usize>().unwrap() << 10
 }
 
-/// An infra-env whose config has one large file.
+/// Returns an infra-env whose config has one large file.
 fn body_with_text(len: usize) -> String {
     let file = json!({"path": "/etc/large", "contents": {"source": format!("data:,{}", "x".repeat(len))}});
     let config = json!({"ignition": {"version": "3.1.0"}, "storage": {"files": [file]}}).to_string();
     json!({"name": "demo", "pull_secret": SECRET, "ignition_config_override": config}).to_string()
 }
 
-/// An infra-env with many hosts.
+/// Returns an infra-env with many hosts.
 fn body_with_hosts(hosts: usize) -> String {
     let host = |number: usize| {
         let mac = format!("52:54:00:{:02x}:{:02x}:{:02x}", number >> 16, number >> 8 & 255, number & 255);
@@ -53,7 +54,7 @@ fn body_with_hosts(hosts: usize) -> String {
     json!({"name": "demo", "pull_secret": SECRET, "static_network_config": hosts}).to_string()
 }
 
-/// The maximum number of objects in a body. Objects take more memory than any other value.
+/// Returns a body with the maximum number of objects. Objects take more memory than any other value.
 fn body_with_objects() -> String {
     let object = r#"{"a":{"a":{"a":{"a":{"a":{"a":{"a":{"a":1}}}}}}}}"#;
     let count = (1 << 20) / 9 - 10;
@@ -127,7 +128,8 @@ fn largest_allowed_bodies_are_accepted() {
     }
 }
 
-/// Several threads process the bodies, and the allocator reserves freed memory for each thread.
+/// Several threads process the bodies, and the allocator keeps freed memory for each thread. The memory must not grow
+/// with the number of bodies.
 #[test]
 fn memory_of_costly_bodies_is_returned() {
     let scratch = Scratch::new();
@@ -154,7 +156,7 @@ fn slow_bodies_hold_only_what_was_sent() {
     for sender in &mut senders {
         sender.write_all(piece.as_bytes()).unwrap();
     }
-    // The requests have declared 640 MiB and sent 20 MiB.
+    // The slow requests have declared 640 MiB and sent only 20 MiB, so the server still accepts another body.
     assert_eq!(post(&server.addresses[0], "/infra-envs", &body_with_text(16 * MIB)), 201);
     assert_eq!(server.request("GET /health", "").status, 200);
     let peak = memory(&server, "VmHWM:");

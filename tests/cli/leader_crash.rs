@@ -35,7 +35,7 @@ const API: &str = "/api/assisted-install/v2";
 const PULL_SECRET: &str = r#"{"auths":{"quay.io":{"auth":"dXNlcjpwYXNz"}}}"#;
 const SEED: u64 = 1;
 
-/// The number of kills. `.ci/full` requests more.
+/// Returns the number of kills. `.ci/full` requests more.
 fn kills() -> usize {
     std::env::var("KINDLING_KILLS").map_or(3, |kills| kills.parse().unwrap())
 }

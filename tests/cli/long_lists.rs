@@ -35,7 +35,7 @@ fn post_json(server: &ServeProcess, path: &str, body: &Value) -> Value {
     if answer.body.is_empty() { Value::Null } else { answer.json() }
 }
 
-/// An inventory report of about 50 KiB.
+/// Returns an inventory report of about 50 KiB.
 fn large_inventory_report() -> Value {
     let disk = |number: usize| {
         json!({
@@ -140,7 +140,7 @@ impl HostsServer {
         Self { server, cluster, env, len }
     }
 
-    /// The paths of long responses.
+    /// Returns the paths of long responses.
     fn paths(&self) -> [String; 4] {
         let Self { cluster, env, .. } = self;
         [

@@ -67,12 +67,12 @@ use fixtures::{Architecture, Era};
 
 use support::{FixtureImage, ScratchFile, fixture, skip};
 
-/// An image that supports every verb.
+/// Returns an image that supports every verb.
 fn full_featured_image() -> &'static FixtureImage {
     fixture(Architecture::X86_64, Era::E2024_12)
 }
 
-/// Compares files without printing megabytes on failure.
+/// Returns the mode of a file. Assertions on modes print no megabytes of contents when they fail.
 fn file_mode(files: &BTreeMap<String, ScratchFile>, name: &str) -> u32 {
     files[name].mode
 }

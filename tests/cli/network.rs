@@ -9,7 +9,7 @@ const GOOD: &str = "interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n  
 const WARNED: &str =
     "interfaces:\n- name: v0\n  type: vlan\n  vlan: {id: 0, base-iface: d0}\n- {name: d0, type: dummy}\n";
 
-/// Two hosts with the same address.
+/// Returns the network configs of two hosts with the same address.
 fn hosts_with_the_same_address() -> String {
     let host = |mac: &str| {
         serde_json::json!({"network_yaml": GOOD,
@@ -79,7 +79,7 @@ fn findings_decide_the_exit_code() {
     assert!(code == 1 && text.starts_with("broken.yaml:1: interfaces: error: "), "{text}");
 }
 
-/// A manifest with the network of a host.
+/// Returns a manifest with the network config of a host.
 fn network_manifest(name: &str, mac: &str, address: &str) -> String {
     let config = GOOD.replace("192.0.2.10", address).replace('\n', "\n    ");
     format!(

@@ -104,7 +104,7 @@ fn control_characters_of_a_config_are_escaped() {
     assert!(output.stderr.contains("[2J"), "{}", output.stderr);
 }
 
-/// The exit code of `iso verify`, and its result for the config as text and as JSON.
+/// Returns the exit code of `iso verify`, and its result for the config as text and as JSON.
 fn config_check_outcome(scratch: &Scratch) -> (Option<i32>, String, Value) {
     let output = scratch.run_kindling("iso verify image.iso");
     let text = output.stdout_text();

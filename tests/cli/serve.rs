@@ -528,7 +528,7 @@ fn settings_come_from_options_and_variables() {
 }
 
 #[test]
-fn errors_of_invalid_values_name_their_variables() {
+fn error_for_an_invalid_value_names_its_variable() {
     let scratch = Scratch::new();
     for (name, value, expected) in [
         ("KINDLING_LISTEN", "localhost", "expected an IP address and a port, such as 127.0.0.1:8090"),

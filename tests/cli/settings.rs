@@ -1,4 +1,4 @@
-//! Misspelt, empty and contradictory settings of `kindling serve`.
+//! Tests misspelt, empty and contradictory settings of `kindling serve`.
 
 use std::collections::BTreeSet;
 use std::fs::{Permissions, set_permissions};
@@ -309,7 +309,7 @@ fn rejects_empty_variables_of_access_encryption_and_integrity() {
     let all = SETTINGS.iter().map(|(name, empty, _)| (*name, *empty)).chain(others);
     for (name, _) in all.filter(|(_, empty)| *empty == Refused) {
         expect_refused(&scratch, &[(name, "")], &[name]);
-        // The variable with the prefix has precedence, whatever the value of the other one.
+        // The variable with the prefix has precedence, whatever the value of the variable without the prefix.
         let prefixed = format!("MYAPP_{name}");
         expect_refused(&scratch, &[(&prefixed, "")], &[&prefixed]);
     }

@@ -1,4 +1,4 @@
-//! `kindling serve` with its options in a file.
+//! Tests `kindling serve` with its options in a file.
 
 use crate::serve::ServeProcess;
 use crate::support::Scratch;

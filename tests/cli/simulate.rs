@@ -56,7 +56,7 @@ impl SimulationSite {
         create_infra_env(&self.client(), name)
     }
 
-    /// The arguments of a simulation with short poll intervals.
+    /// Returns the arguments of a simulation with short poll intervals.
     fn arguments(&self, infra_env: InfraEnvId, more: &[&str]) -> Vec<String> {
         let line = format!(
             "simulate --url {} --infra-env {infra_env} --poll-interval 200ms --report-interval 200ms --json",
@@ -234,7 +234,7 @@ fn faults_of_steps_decide_statuses() {
     assert!(unsynced.clone().count() == 3 && unsynced.clone().all(|host| host.ntp_sources.is_empty()));
 }
 
-/// The ids, names and reports of the hosts for a seed.
+/// Returns the ids, names and reports of the hosts for a seed.
 fn hosts_of_seed(site: &SimulationSite, name: &str, seed: &str) -> BTreeMap<String, (String, String)> {
     let infra_env = site.create_infra_env(name);
     let mut simulation = site.simulate(infra_env, &["--hosts", "3", "--seed", seed]);

@@ -1,4 +1,4 @@
-//! Progress bars and log lines on a terminal.
+//! Tests the progress bars and log lines on a terminal.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};

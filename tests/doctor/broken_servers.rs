@@ -363,7 +363,8 @@ fn body_cases() -> Vec<BrokenServerCase> {
     let crowded = {
         let inside = AtomicUsize::new(0);
         new_change(move |request, reply| {
-            // A range that the doctor requests concurrently with others.
+            // Handle only the ranges that the doctor requests concurrently: they are 2048 bytes long and close their
+            // connections.
             if reply.body.len() != 2048 || request.header("connection") != Some("close") {
                 return;
             }

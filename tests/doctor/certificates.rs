@@ -40,8 +40,8 @@ fn request_counter() -> (SharedReplyChange, Arc<AtomicUsize>) {
     )
 }
 
-/// Certificate parameters with an end date a number of days from now. This calendar is simplified: every month has 28
-/// days.
+/// Returns certificate parameters with an end date a number of days from now. This calendar is simplified: every month
+/// has 28 days.
 fn certificate_valid_in_days(days: i64) -> rcgen::CertificateParams {
     let mut params = CertificateParams::default();
     let day = chrono::Utc::now() + chrono::TimeDelta::days(days);

@@ -24,7 +24,7 @@ use kindling::doctor::{
     CheckOutcome, ClientKind, ClientVerdict, DoctorCheck, DoctorOptions, DoctorReport, examine,
 };
 
-/// An image with a boot record.
+/// Returns an image with a boot record.
 fn bootable_image() -> &'static [u8] {
     &support::fixture(Architecture::X86_64, Era::E2024_12).bytes
 }

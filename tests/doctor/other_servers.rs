@@ -1,4 +1,4 @@
-//! Servers of other projects.
+//! Compares the findings of the doctor about servers of other projects with the behaviour of these servers.
 
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! The URL of the service in a discovery image.
+//! Tests the findings about the URL of the service in a discovery image.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use crate::raw_server::serve_file;
 use crate::support::CONFIG;
 use crate::{bootable_image, checks_with_outcome, examine_url};
 
-/// An image with an Ignition config.
+/// Returns an image with an Ignition config.
 fn image_with_config(config: &str, encoding: Encoding) -> Vec<u8> {
     let base = BaseImage::from_source(Source::from_bytes("base", bootable_image())).unwrap();
     let mut archive = Archive::new();
@@ -23,7 +23,7 @@ fn image_with_config(config: &str, encoding: Encoding) -> Vec<u8> {
     bytes
 }
 
-/// A discovery config with the URL of its service, and a file of incompressible text.
+/// Returns a discovery config with the URL of its service, and a file of incompressible text.
 fn discovery_config(url: &str, file_len: usize) -> String {
     let unit =
         format!("[Service]\nExecStart=/usr/local/bin/agent \\\n    --url {url} \\\n    --insecure=false\n");

@@ -106,7 +106,7 @@ async fn redirect_is_followed_only_within_the_origin() {
     assert!(go.peer.take_calls().len() < 10);
 }
 
-/// The status of `/ready`, and its state of the external inventory.
+/// Returns the status of `/ready`, and the state of the external inventory in its body.
 async fn readiness(server: &ExternalImageServer) -> (u16, String) {
     let response = server.get("/ready").await;
     let status = response.status().as_u16();

@@ -23,7 +23,7 @@ pub(crate) struct GoRecord {
 }
 
 impl GoRecord {
-    /// A record whose last change was long ago.
+    /// Returns a record whose last change was long ago.
     pub(crate) fn long_unchanged() -> Self {
         Self {
             config: json!({"ignition": {"version": "3.1.0"}}).to_string(),

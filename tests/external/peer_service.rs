@@ -30,7 +30,7 @@ impl ServiceCall {
         self.header("if-none-match").is_some() || self.header("if-modified-since").is_some()
     }
 
-    /// The part of the target after the path of the API.
+    /// Returns the part of the target after the path of the API.
     pub(crate) fn operation(&self) -> &str {
         self.target.strip_prefix("/api/assisted-install/v2/infra-envs/").unwrap_or(&self.target)
     }

@@ -59,7 +59,7 @@ impl ServerProcess {
         get_image(&self.client, &format!("{}{path}", self.base)).await
     }
 
-    /// The status and the body of the health check.
+    /// Returns the status and the body of the health check.
     pub(crate) async fn health(&self) -> (u16, Value) {
         let response = self.get("/health").await;
         (response.status().as_u16(), response.json().await.unwrap())

@@ -8,7 +8,7 @@ use crate::process::ServerProcess;
 use crate::server::{ID, assert_refused, base_images};
 use crate::support::Scratch;
 
-/// A server of base images that requires an `Authorization` header, and has no file with `missing` in its name.
+/// Starts a server of base images that requires an `Authorization` header, and has no file with `missing` in its name.
 async fn start_mirror(scratch: &Scratch) -> PeerService {
     base_images(scratch.folder());
     let bytes = scratch.read("x86_64.iso");

@@ -225,7 +225,7 @@ async fn change_of_any_input_changes_the_image() {
         assert!(whole.bytes().await.unwrap() == now.0 && *old_bytes != now.0);
         images.push(now);
     }
-    // The settings of the service have no timestamp.
+    // A change to the settings of the service changes the config without a newer timestamp.
     go.change(|record| {
         record.updated_at -= chrono::TimeDelta::seconds(100);
         record.config = json!({"ignition": {"version": "3.3.0"}}).to_string();

@@ -1,4 +1,4 @@
-//! Response metadata and preconditions.
+//! Tests the metadata of responses, and preconditions.
 
 use chrono::{TimeDelta, Utc};
 use isogen::{Plan, Source};
@@ -109,7 +109,7 @@ fn if_range_returns_a_range_only_for_the_same_representation() {
         assert_eq!(answer.header("etag"), Some(ETAG));
         assert_eq!(answer.header("content-range").is_some(), is_same);
     }
-    // A range that the other image lacks is not an error: the client gets the whole other image.
+    // If-Range does not match, so the server ignores even an unsatisfiable range and sends the whole image.
     let answer =
         connection.request_and_read("GET /mapped/small", "Range: bytes=9999-\nIf-Range: \"image-0\"");
     assert_eq!((answer.status(), answer.body.as_slice()), (200, &bytes[..]));

@@ -31,7 +31,7 @@ impl RawConnection {
         Self { stream: BufReader::new(stream) }
     }
 
-    /// The socket, for its state in the kernel.
+    /// Returns the socket, whose kernel state tests inspect.
     pub(crate) fn stream(&self) -> &TcpStream {
         self.stream.get_ref()
     }
@@ -134,7 +134,7 @@ impl ReceivedAnswer {
         value
     }
 
-    /// The declared body length.
+    /// Returns the declared body length.
     pub(crate) fn declared_len(&self) -> usize {
         self.header("content-length")
             .unwrap_or_else(|| panic!("no Content-Length: {}", self.head))
@@ -142,7 +142,7 @@ impl ReceivedAnswer {
             .unwrap()
     }
 
-    /// All headers except the date, which differs between responses.
+    /// Returns all headers except the date, which differs between responses.
     pub(crate) fn headers_without_date(&self) -> Vec<&str> {
         let mut headers: Vec<&str> = self
             .head

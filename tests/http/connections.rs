@@ -1,4 +1,4 @@
-//! Valid, invalid and interrupted connections.
+//! Tests valid, invalid and interrupted connections.
 
 use std::io::Write;
 use std::thread;

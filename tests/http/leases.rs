@@ -34,7 +34,7 @@ impl LeaseServer {
         Self { server, path, bytes, _scratch: scratch }
     }
 
-    /// A download that has just started.
+    /// Begins a download, and reads its first MiB.
     fn begin_download(&self, headers: &str) -> RawConnection {
         let mut connection = self.server.connect();
         connection.write_request("GET /mapped/image", headers);

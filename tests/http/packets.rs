@@ -12,7 +12,7 @@ use crate::tls::{TlsServer, request_range};
 /// Several times longer than all buffers between server and client.
 const LEN: usize = 48 << 20;
 
-/// Ratio of sent to necessary packets; `None` if the kernel does not report it.
+/// Returns the ratio of sent to necessary packets; `None` if the kernel does not report it.
 fn sent_per_necessary_packet(stream: &TcpStream) -> Option<f64> {
     let filter = format!("= :{}", stream.local_addr().unwrap().port());
     let output = Command::new(require_tool("ss")?).args(["-tniH", "sport", &filter]).output().unwrap();

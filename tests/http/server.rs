@@ -1,4 +1,4 @@
-//! A server of test files, and the files.
+//! A server for test files, and the files of most tests.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -121,17 +121,17 @@ async fn answer_with_mode(
     }
 }
 
-/// The server's information about a connection.
+/// Returns the server's information about a connection.
 async fn connection_info(Extension(peer): Extension<Peer>, mode: BodyMode) -> String {
     format!("{peer} {:?} {mode:?}", peer.transport)
 }
 
-/// A file with default metadata.
+/// Returns a file with default metadata.
 pub(crate) fn representation(plan: Plan) -> ServedFile {
     representation_with_tag(plan, ETAG, DateTime::parse_from_rfc2822(MODIFIED).unwrap().with_timezone(&Utc))
 }
 
-/// A file with the given entity tag and time of change.
+/// Returns a file with the given entity tag and time of change.
 pub(crate) fn representation_with_tag(plan: Plan, etag: &str, changed_at: DateTime<Utc>) -> ServedFile {
     let name = Some("image.iso".to_owned());
     Representation::new(Arc::new(plan), etag.to_owned(), changed_at, MEDIA_TYPE, name).unwrap().into()
@@ -151,7 +151,7 @@ pub(crate) fn bytes_without_repetition(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// A file without edits.
+/// Returns a file without edits, with default metadata.
 pub(crate) fn representation_of_file(path: &FilePath) -> ServedFile {
     representation(Plan::from_source(Arc::new(Source::open(path).unwrap())))
 }
@@ -204,7 +204,7 @@ impl SharedServer {
     }
 }
 
-/// The server for tests that change no file.
+/// Returns the server for tests that change no file.
 pub(crate) fn shared_server() -> &'static SharedServer {
     static SHARED_SERVER: LazyLock<SharedServer> = LazyLock::new(SharedServer::start);
     &SHARED_SERVER

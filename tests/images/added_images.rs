@@ -14,7 +14,7 @@ use super::{API, ImageTestServer, base_image_bytes, run};
 /// Maximum time until a base image is ready or has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A base image for OpenShift 4.99.
+/// Returns the catalogue entry of a base image for OpenShift 4.99.
 fn os_image(url: &str) -> Value {
     json!({
         "openshift_version": "4.99", "cpu_architecture": "x86_64", "version": "499.1", "url": url,
@@ -41,7 +41,7 @@ async fn remove(server: &ImageTestServer) -> StatusCode {
     server.client.delete(url).send().await.unwrap().status()
 }
 
-/// Adds an image at one server. Another one, which may be the same server, serves it.
+/// Adds an image through the server `one`. The server `other`, which may be the same server, serves the image.
 async fn add_serve_and_remove(one: &ImageTestServer, other: &ImageTestServer) {
     let source = ImageFileServer::with_file(&base_image_bytes()).await;
     one.api(Method::POST, "/os-images", &os_image(&source.url("live.iso"))).await;

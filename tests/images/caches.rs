@@ -15,7 +15,7 @@ use super::{ImageTestServer, base_image_bytes, base_image_with_nmstatectl, heade
 /// Maximum time until a base image is available again: far longer than any machine needs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A program that takes a third of the plan cache with any compression.
+/// Returns a program that takes a third of the plan cache with any compression.
 fn large_program() -> Vec<u8> {
     let mut state = 1_u32;
     let next = || {

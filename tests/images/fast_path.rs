@@ -296,7 +296,7 @@ async fn responses_on_one_connection(
     answers
 }
 
-/// Requests that use the fast path, and others that differ from them in one point.
+/// Returns requests that use the fast path, and requests that differ from these in one point.
 fn requests_around_the_fast_path(path: &str, etag: &str) -> Vec<String> {
     let lines = [
         "GET|Range: bytes=0-2047".to_owned(),

@@ -52,7 +52,7 @@ impl HostileMirror {
         Self { good, truth, is_good, gate, server }
     }
 
-    /// The fields of the base image's catalogue entry.
+    /// Returns the fields of the base image's catalogue entry.
     fn entry(&self, architecture: &str) -> Value {
         json!({
             "openshift_version": "4.14", "version": VERSION, "cpu_architecture": architecture,

@@ -59,7 +59,7 @@ fn base_image_bytes() -> Vec<u8> {
     Recipe::all().find(|recipe| recipe.name() == "2024-12.x86_64").expect("a recipe").build()
 }
 
-/// A base image with `nmstatectl` in its root file system.
+/// Returns a base image with `nmstatectl` in its root file system.
 fn base_image_with_nmstatectl(nmstatectl: &[u8]) -> Vec<u8> {
     let root = Erofs::RELEASE.image([("usr/bin/nmstatectl", nmstatectl)]);
     Recipe::new(Architecture::X86_64, Era::E2024_12).filesystem_contents(Filesystem::Erofs, root).build()

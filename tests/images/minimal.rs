@@ -1,4 +1,4 @@
-//! Minimal ISOs of base images with a wrong `miniso.dat`.
+//! Tests the minimal ISOs of base images with a wrong `miniso.dat`.
 
 use isogen::BaseImage;
 use reqwest::Method;

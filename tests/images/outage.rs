@@ -142,7 +142,8 @@ fn broken_connection_of_the_feed_is_replaced() {
 #[test]
 fn lost_notification_is_repaired() {
     with_two_replicas(async |one, other, url| {
-        // Before the feed is connected, a server reads records again soon, and nothing is left to repair.
+        // Wait until the feed is connected. Without it, the server soon reads records again, so a lost notification has
+        // no effect.
         wait_for_metric(other, "kindling_feed_connected").await;
         let notifications = other.metric("kindling_feed_notifications_total").await;
         let (_, id) = one.create_infra_env().await;
@@ -191,7 +192,7 @@ async fn others_are_not_noticed(server: &ImageTestServer) {
     server.create_infra_env().await;
     let reads = count(Operation::Read);
     assert!(count(Operation::Commit) > commits);
-    // Longer than a response is reused.
+    // Wait for longer than the server reuses a response.
     tokio::time::sleep(Duration::from_millis(600)).await;
     assert_eq!(etag(server, &path).await, before);
     assert_eq!(count(Operation::Read), reads, "the infra-env was read again");

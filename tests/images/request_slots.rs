@@ -1,4 +1,4 @@
-//! The limit of concurrent image requests.
+//! Tests the limit of concurrent image requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,12 +31,12 @@ pub(crate) struct InputsGate {
 }
 
 impl InputsGate {
-    /// A gate that admits `most` requests at a time.
+    /// Creates a gate that admits `most` requests at a time.
     pub(crate) fn with_permits(most: usize) -> Arc<Self> {
         Arc::new(Self { open: Semaphore::new(most), asked: AtomicUsize::new(0) })
     }
 
-    /// The number of requests so far.
+    /// Returns the number of requests so far.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }

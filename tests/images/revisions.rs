@@ -57,7 +57,7 @@ fn host(mac: &str, name: &str) -> Value {
     })
 }
 
-/// At least one edit of each field of an infra-env's image source, in this order.
+/// Returns at least one edit of each field of an infra-env's image source, in this order.
 fn edits() -> Vec<Edit> {
     // A new field needs an edit in the list below. Only the store can set `rendezvous_ip` of a full or minimal image.
     let ImageSource {

@@ -13,7 +13,7 @@ impl ProgramPair<'_> {
     }
 }
 
-/// GRUB's script lexer ends a command at these characters, except between double quotes.
+/// GRUB's script lexer ends a command at certain characters of URLs, except between double quotes.
 #[test]
 fn urls_with_boot_loader_syntax_are_quoted() {
     let Some(subject) = full_featured_image() else { return };
@@ -36,7 +36,8 @@ fn urls_with_boot_loader_syntax_are_quoted() {
     }
 }
 
-/// No quoting makes these values safe in both boot loaders, and the live system supports only these schemes.
+/// Some URLs cannot be made safe by quotes in both boot loaders, and others have schemes that the live system does not
+/// support.
 #[test]
 fn urls_that_cannot_work_are_refused() {
     let Some(subject) = full_featured_image() else { return };

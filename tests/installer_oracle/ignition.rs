@@ -35,7 +35,8 @@ impl ProgramPair<'_> {
     pub(crate) fn compare_after_exchange(&self, line: &str) {
         let before = self.compare_as(line, ComparisonKind::Image).stdout;
         self.exchange_file("image.iso");
-        // The comment with the author was part of the image.
+        // The generated units in each image name the program that wrote the image, so replace these names before the
+        // comparison.
         let (ours, theirs) = self.run_both(&line.split_whitespace().collect::<Vec<_>>(), b"");
         assert_eq!(ours.status, theirs.status, "{line}: after the exchange");
         let printed = [before, ours.stdout, theirs.stdout].map(|stdout| name_installer_as_author(&stdout));

@@ -133,7 +133,7 @@ fn editing_kargs_keeps_the_config() {
     check_each(images_for_independent_commands(), OracleImage::name, |subject| {
         let pair = ProgramPair::new(subject);
         pair.compare_edit(&["iso", "ignition", "embed"], b"{}", ComparisonKind::Image).unwrap();
-        // From here on, both images have the same archive.
+        // Use the same archive in both images, so that the next results can be compared byte for byte.
         pair.theirs().write("image.iso", pair.ours().read("image.iso"));
         pair.compare_edit_line("iso kargs modify -a quiet -d ignition.firstboot", ComparisonKind::Exact);
         pair.compare_exactly("iso ignition show image.iso");

@@ -42,7 +42,7 @@ use std::sync::LazyLock;
 use fixtures::{Architecture, Era, Extent};
 use support::{FixtureImage, INSTALLER, ProgramRun, Scratch, all_fixtures, published_images, require_tool};
 
-/// The installer; `None` if it is not installed.
+/// Returns the installer; `None` if it is not installed.
 fn installer_path() -> Option<&'static Path> {
     static INSTALLER_PATH: LazyLock<Option<PathBuf>> = LazyLock::new(|| require_tool(INSTALLER));
     INSTALLER_PATH.as_deref()
@@ -130,7 +130,7 @@ fn commands_in_turn<'a, T>(name: &str, step: usize, commands: &'a [T]) -> Vec<&'
     commands.iter().skip(number % step).step_by(step).collect()
 }
 
-/// An image that supports every command.
+/// Returns an image that supports every command.
 fn full_featured_image() -> Option<&'static OracleImage> {
     all_images().iter().find(|subject| subject.name == "2024-12.x86_64")
 }

@@ -74,13 +74,13 @@ impl<'a> ProgramPair<'a> {
         pair
     }
 
-    /// Kindling's folder, for the caller to read or change.
+    /// Returns Kindling's folder, for the caller to read or change.
     pub(crate) fn ours(&self) -> &Scratch {
         self.compared.take();
         &self.ours
     }
 
-    /// The installer's folder.
+    /// Returns the installer's folder.
     pub(crate) fn theirs(&self) -> &Scratch {
         self.compared.take();
         &self.theirs
@@ -133,14 +133,14 @@ impl<'a> ProgramPair<'a> {
         self.compare_arguments(&arguments, b"", ComparisonKind::Exact)
     }
 
-    /// Like [`compare_exactly`](Self::compare_exactly), for commands that may pack an archive.
+    /// Compares results like [`compare_exactly`](Self::compare_exactly), for commands that may pack an archive.
     #[track_caller]
     pub(crate) fn compare_as(&self, line: &str, kind: ComparisonKind) -> RunOutput {
         let arguments: Vec<&str> = line.split_whitespace().collect();
         self.compare_arguments(&arguments, b"", kind)
     }
 
-    /// Like [`compare_as`](Self::compare_as), with input, and with arguments that may contain spaces.
+    /// Compares results like [`compare_as`](Self::compare_as), with input, and with arguments that may contain spaces.
     #[track_caller]
     pub(crate) fn compare_arguments(
         &self,
@@ -264,7 +264,7 @@ impl<'a> ProgramPair<'a> {
         Some(edited)
     }
 
-    /// Like [`compare_edit`](Self::compare_edit), with arguments without spaces and without input.
+    /// Compares an edit like [`compare_edit`](Self::compare_edit), with arguments without spaces and without input.
     #[track_caller]
     pub(crate) fn compare_edit_line(&self, line: &str, kind: ComparisonKind) -> Option<Vec<u8>> {
         self.compare_edit(&line.split_whitespace().collect::<Vec<_>>(), b"", kind)
@@ -332,7 +332,7 @@ pub(crate) fn name_installer_as_author(config: &[u8]) -> Vec<u8> {
     }
 }
 
-/// An area must contain one xz stream, which ends in `YZ`, and zeros.
+/// Asserts that an area contains one xz stream, which ends in `YZ`, and then only zeros.
 #[track_caller]
 fn assert_ends_in_zeros(area: &[u8]) {
     let used = area.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);

@@ -1,4 +1,4 @@
-//! `iso reset`.
+//! Compares `iso reset` with the installer's command.
 
 use crate::program_pair::{ComparisonKind, ProgramPair};
 use crate::support::{CONFIG, KEYFILE, check_each};

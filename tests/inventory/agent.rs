@@ -21,7 +21,7 @@ pub(crate) struct FakeAgent<'a> {
     pub(crate) version: String,
 }
 
-/// An inventory report of a host that meets all requirements.
+/// Returns an inventory report of a host that meets all requirements.
 pub(crate) fn inventory_report(hostname: &str) -> Value {
     json!({
         "hostname": hostname,
@@ -596,7 +596,7 @@ fn refused_body_is_the_reason_of_the_status_until_the_inventory_arrives() {
         agent.reply_to_step("inventory", &json!({})).await.json_with_status(204);
         let info = agent.get_host().await["status_info"].clone();
         assert!(!info.as_str().unwrap().contains("refused"), "{info}");
-        // The service refuses this body before it reads it.
+        // The service refuses a body with this content type before it reads the body.
         let path = format!("{}/instructions", agent.path());
         let request = service.request(Method::POST, &path).header("content-type", "text/plain").body("{}");
         send_request(request).await.refusal_reason(400);

@@ -55,8 +55,8 @@ fn validations_text(categories: [(&str, &[[&str; 3]]); 2]) -> String {
     format!("{{{}}}", categories.map(category).join(","))
 }
 
-/// The text of the validations of a host without a cluster. `connected` is the status and message of the validation
-/// `connected`.
+/// Returns the text of the validations of a host without a cluster. `connected` is the status and message of the
+/// validation `connected`.
 fn expected_text(hardware: &[[&str; 3]], connected: [&str; 2]) -> String {
     let network = [
         ["connected", connected[0], connected[1]],

@@ -10,7 +10,7 @@ use crate::service::{PULL_SECRET, ServiceAnswer, TestService, on_each_database, 
 
 const MIB: usize = 1 << 20;
 
-/// An inventory report that is `len` bytes long.
+/// Returns an inventory report that is `len` bytes long.
 fn inventory_report_of_len(len: usize) -> Value {
     let mut machine = inventory_report("large");
     machine["cpu"]["model_name"] = "".into();

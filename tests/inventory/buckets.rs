@@ -196,7 +196,7 @@ fn unreachable_or_silent_store_is_an_outage() {
     assert_eq!(text.matches("outage=true").count(), 7, "{text}");
 }
 
-/// A list with one old upload, which ends with `end`.
+/// Returns the list of uploads in XML: one old upload, and then the text `end`.
 fn upload_list(key: &str, end: &str) -> String {
     format!(
         "<ListMultipartUploadsResult><Upload><Key>{key}</Key><UploadId>id-1</UploadId>\

@@ -377,7 +377,7 @@ fn check_in_before_a_deletion_or_registration_changes_nothing() {
         );
         records.store_check_ins().await.unwrap();
         assert_eq!(agent.get_host().await, registered);
-        // The same without a deletion.
+        // Repeat the test without a deletion.
         agent.request_steps().await.json_with_status(200);
         let before = agent.get_host().await;
         tokio::time::sleep(Duration::from_millis(5)).await;

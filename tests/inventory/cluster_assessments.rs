@@ -161,7 +161,8 @@ fn second_assessment_of_unchanged_facts_writes_nothing() {
     on_each_url(async |url| {
         let service = start(url, |_| {}).await;
         let cluster = ReadyCluster::assemble(&service).await;
-        // The last assessment has written hosts and the cluster.
+        // The assessment of the poor report writes hosts and the cluster. Further assessments of the same facts must
+        // write nothing.
         cluster.report_poor(0).await;
         assert_eq!(cluster.assess().await, 1);
         let before = writes(&service).await;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::clusters::{cluster_path, create_cluster};
 use crate::service::{TestService, on_each_database};
 
-/// The keys that changes set, with their possible values.
+/// Returns the keys that changes set, with their possible values.
 fn possible_values() -> Vec<(&'static str, Vec<Value>)> {
     vec![
         ("name", vec![json!("one"), json!("two")]),
@@ -43,14 +43,14 @@ fn refused_values() -> Vec<Value> {
     ]
 }
 
-/// A change: for each key an optional new value, and an optional refused value.
+/// Generates a change: for each key an optional new value, and an optional refused value.
 fn any_change() -> impl Strategy<Value = (Vec<Option<usize>>, Option<usize>)> {
     let picks: Vec<_> =
         possible_values().iter().map(|(_, values)| prop::option::weighted(0.3, 0..values.len())).collect();
     (picks, prop::option::weighted(0.2, 0..refused_values().len()))
 }
 
-/// The current values of the keys that changes set, in the format of requests.
+/// Returns the current values of the keys that changes set, in the format of requests.
 fn sent_form(cluster: &Value) -> Map<String, Value> {
     let id = &cluster["id"];
     let plain = |key: &str| match cluster.get(key) {

@@ -63,7 +63,7 @@ const FRESH: &str = r#"{
     "deleted_at": null
 }"#;
 
-/// The smallest valid body, with additional keys.
+/// Returns the smallest valid body, with additional keys.
 pub(crate) fn create_body(more: &Value) -> Value {
     let mut body = json!({"name": "demo", "openshift_version": "4.18", "pull_secret": PULL_SECRET});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -122,7 +122,7 @@ fn new_resource_matches_the_api_document() {
     });
 }
 
-/// Every value that a client can send, and the values that a response returns in another form.
+/// Returns a body with every value that a client can send, and the values that a response returns in another form.
 fn all_values() -> (Value, Value) {
     let body = json!({
         "name": "all",

@@ -89,7 +89,7 @@ async fn check_changes_without_assessment(service: &TestService, gate: Gate) {
     assert_eq!((cluster.is_stale().await, masters().await), (false, json!("failure")));
 }
 
-/// The virtual addresses of [`ReadyCluster`].
+/// Returns the virtual addresses of [`ReadyCluster`].
 fn with_both_vips() -> Value {
     let vips = crate::fleet::with_vips();
     json!({"api_vips": vips["api_vips"], "ingress_vips": vips["ingress_vips"]})

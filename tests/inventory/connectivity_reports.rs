@@ -40,7 +40,7 @@ async fn wait_for_rtt(agent: &FakeAgent<'_>, rtt_ms: f64) {
     tokio::time::timeout(Duration::from_secs(30), reached).await.unwrap();
 }
 
-/// The state that a write of a host changes: its record, and the number of commits.
+/// Returns the state that a write of a host changes: its record, and the number of commits.
 async fn written(service: &TestService, agent: &FakeAgent<'_>) -> (i64, String, Value, u64) {
     let row = stored_host(agent).await;
     (row.generation, row.document, agent.get_host().await["updated_at"].clone(), commits(service))

@@ -1,4 +1,4 @@
-//! Databases on a PostgreSQL server.
+//! Creates databases for tests on a PostgreSQL server.
 
 use std::env;
 
@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, Connection, Executor, PgConnection};
 
 use crate::skip::report_missing;
 
-/// The URL of the PostgreSQL server for tests.
+/// Returns the URL of the PostgreSQL server for tests.
 pub(crate) fn postgres_url() -> Option<String> {
     let server = env::var("KINDLING_TEST_POSTGRES").ok();
     if server.is_none() {

@@ -9,7 +9,7 @@ use crate::clusters::create_cluster;
 use crate::fleet::{Fleet, report_of, stored_host, stored_report};
 use crate::service::{on_each_database, on_each_database_with};
 
-/// An inventory report with one disk of this size.
+/// Returns an inventory report with one disk of this size.
 fn report_with_disk(gigabytes: u64) -> Value {
     let mut report = report_of(1);
     report["disks"][0]["size_bytes"] = json!(gigabytes * 1_000_000_000);

@@ -48,7 +48,7 @@ async fn file_names(files: &FileStore, folder: &str) -> Vec<String> {
     files.list(&file_path(folder)).await.unwrap().iter().map(|file| file.path.to_string()).collect()
 }
 
-/// Content without repetition.
+/// Returns content without repetition.
 fn content_of_len(len: usize) -> Vec<u8> {
     (0..len.div_ceil(8) as u64)
         .flat_map(|number| number.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes())

@@ -36,7 +36,7 @@ pub(crate) fn with_vips() -> Value {
     })
 }
 
-/// The inventory report of host `number`. All hosts are in the same network.
+/// Returns the inventory report of host `number`. All hosts are in the same network.
 pub(crate) fn report_of(number: usize) -> Value {
     let mut report = inventory_report(&format!("node-{number}"));
     report["interfaces"][0]["mac_address"] =
@@ -85,7 +85,7 @@ pub(crate) async fn poll(agent: &FakeAgent<'_>) -> Steps {
     serde_json::from_value(poll_at(agent, now).await.json_with_status(200)).unwrap()
 }
 
-/// Checks in with another clock, in seconds since 1970.
+/// Checks in with the given time of the agent's clock, in seconds since 1970.
 pub(crate) async fn poll_at(agent: &FakeAgent<'_>, clock: i64) -> ServiceAnswer {
     let path = format!("{}/instructions?timestamp={clock}", agent.path());
     let request = agent.service.request(Method::GET, &path);
@@ -109,7 +109,7 @@ pub(crate) fn checked_hosts(steps: &Steps) -> Option<Vec<String>> {
     Some(hosts.iter().map(|host| host.host_id.to_string()).collect())
 }
 
-/// A result of a connectivity check with this round-trip time.
+/// Returns a result of a connectivity check with this round-trip time.
 pub(crate) fn connectivity_to<'h>(
     hosts: impl IntoIterator<Item = &'h ConnectivityCheckHost>,
     rtt_ms: f64,
@@ -189,7 +189,7 @@ pub(crate) async fn stored_report(agent: &FakeAgent<'_>, kind: ReportKind) -> Op
     reports.get(kind).map(str::to_owned)
 }
 
-/// The number of commits so far.
+/// Returns the number of commits so far.
 pub(crate) fn commits(service: &TestService) -> u64 {
     service.inventory.records().store().metrics().durations(Operation::Commit).count()
 }

@@ -27,7 +27,7 @@ pub(crate) enum Point {
     ClusterRead,
 }
 
-/// The effect on an assessment at the point.
+/// The effect of the gate on an assessment that arrives at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gate {
     Open,

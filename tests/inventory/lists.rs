@@ -63,7 +63,7 @@ async fn many_hosts(service: &TestService) -> (String, Vec<String>) {
     many_hosts_in(service, &json!({})).await
 }
 
-/// Like [`many_hosts`], with parameters of the infra-env.
+/// Creates hosts like [`many_hosts`], with parameters of the infra-env.
 async fn many_hosts_in(service: &TestService, params: &Value) -> (String, Vec<String>) {
     let agent = FakeAgent::new(service, &create_infra_env(service, params).await);
     agent.register().await.json_with_status(201);

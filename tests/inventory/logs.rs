@@ -37,7 +37,7 @@ fn log_form(content: &[u8]) -> Form {
     Form::new().part("upfile", Part::bytes(content.to_vec()).file_name("logs.tar.gz"))
 }
 
-/// A form with a file of `len` bytes, which is generated while it is sent.
+/// Returns a form with a file of `len` bytes, which is generated while it is sent.
 fn generated_log_form(len: usize) -> Form {
     const PIECE: usize = 1 << 20;
     let pieces = (0..len.div_ceil(PIECE)).map(move |index| {

@@ -239,7 +239,7 @@ fn many_infra_envs_select_an_image_concurrently() {
     });
 }
 
-/// An image with its own URL.
+/// Returns the catalogue entry of an image with its own URL.
 fn os_image_with_versions(openshift_version: &str, version: &str) -> Value {
     json!({"openshift_version": openshift_version, "cpu_architecture": "x86_64", "version": version,
            "url": format!("http://mirror.example/{openshift_version}.iso")})
@@ -308,7 +308,7 @@ fn concurrent_additions_of_images_in_two_replicas_keep_the_rules() {
     });
 }
 
-/// Opens the inventory of a second replica. On SQLite, which supports only one, it uses the same store.
+/// Opens the inventory of a second replica. On SQLite, which supports a single replica, it uses the same store.
 async fn second_replica(service: &TestService, url: Option<&str>) -> Inventory {
     match url {
         Some(url) => inventory_on_store(Arc::new(SqlStore::open(url).await.unwrap()), service),

@@ -27,7 +27,7 @@ pub(crate) struct Writes {
     hosts: u64,
 }
 
-/// An inventory report of a host with too few CPU cores.
+/// Returns an inventory report of a host with too few CPU cores.
 pub(crate) fn poor_report_of(number: usize) -> Value {
     let mut report = report_of(number);
     report["cpu"]["count"] = json!(1);

@@ -276,14 +276,15 @@ fn agent_rows() -> Vec<TranscriptRow> {
     ]
 }
 
-/// Values of earlier responses.
+/// Values of earlier responses, by name.
 type SavedValues = BTreeMap<String, String>;
 
 fn fill_in_values(text: &str, names: &SavedValues) -> String {
     names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
 }
 
-/// Compares a response with a row, and stores the values that the row names. Returns an error if they differ.
+/// Compares a response with the expected values of its row, and stores the values that the row names. Returns an error
+/// if the response differs.
 fn compare_and_save(
     expected: &Value,
     actual: &Value,

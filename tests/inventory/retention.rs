@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::agent::{FakeAgent, create_infra_env};
 use crate::service::{PULL_SECRET, TestService, on_each_database, on_each_database_with, send_request};
 
-/// Retention of zero.
+/// Sets the retention of deleted records to zero.
 fn retain_nothing(settings: &mut Settings) {
     settings.kept_after_deletion = Duration::ZERO;
 }

@@ -1,4 +1,4 @@
-//! Responses to requests outside of the operations.
+//! Tests the responses to requests that match no implemented operation, and the health of the service.
 
 use std::time::{Duration, Instant};
 

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::service::{PULL_SECRET, TestService, on_each_database};
 
-/// The keys that a change sets, with the possible values in responses. `null` stands for an absent key, for which the
-/// request contains an empty text.
+/// Returns the keys that a change sets, with the possible values in responses. `null` stands for an absent key, for
+/// which the request contains an empty text.
 fn possible_values() -> Vec<(&'static str, Vec<Value>)> {
     const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj2tQSxYwQIcXsGZ6aHcKfoWiVBqVp3AmEFwqeFsTOO";
     vec![
@@ -27,7 +27,7 @@ fn possible_values() -> Vec<(&'static str, Vec<Value>)> {
     ]
 }
 
-/// A change: for each key an optional new value.
+/// Generates a change: for each key an optional new value.
 fn any_change() -> impl Strategy<Value = Vec<Option<usize>>> {
     let picks: Vec<_> =
         possible_values().iter().map(|(_, values)| prop::option::weighted(0.3, 0..values.len())).collect();
@@ -57,7 +57,7 @@ fn change_body(picks: &[Option<usize>]) -> Value {
     body.into()
 }
 
-/// The current values of the keys that changes set.
+/// Returns the current values of the keys that changes set.
 fn sent_form(infra_env: &Value) -> Map<String, Value> {
     let value = |key: &str| match key {
         "http_proxy" | "no_proxy" => infra_env["proxy"][key].clone(),

@@ -133,17 +133,17 @@ impl TestService {
         Self::start_on_store(store, Some(directory), policy, change).await
     }
 
-    /// A request with a path relative to the API.
+    /// Returns a request with a path relative to the API.
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, format!("{}{}{path}", self.base, Settings::API))
     }
 
-    /// A request with a path relative to the root.
+    /// Returns a request with a path relative to the root.
     pub(crate) fn request_at_root(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, format!("{}{path}", self.base))
     }
 
-    /// A URL of the service with a path relative to the root.
+    /// Returns a URL of the service with a path relative to the root.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
@@ -265,7 +265,7 @@ fn run_on_each_database(
     });
 }
 
-/// Copies a record with a status that no request can set.
+/// Returns a copy of a record with the given status, which no request can set.
 pub(crate) fn with_status<R: Record>(record: &R, status: impl Serialize) -> R {
     let mut document = serde_json::to_value(record).unwrap();
     document["status"] = serde_json::to_value(status).unwrap();

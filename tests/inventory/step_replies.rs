@@ -10,7 +10,7 @@ use crate::fleet::{
 };
 use crate::service::{TestService, on_each_database, on_each_database_with, only_own_validations};
 
-/// A host of a cluster that has replied to all steps, and its last outputs.
+/// Registers a host in a cluster and replies to all of its steps. Returns the fleet and the outputs of the replies.
 async fn replied<'a>(service: &'a TestService) -> (Fleet<'a>, Vec<(String, String)>) {
     let fleet = Fleet::with_reports(service, 2, &with_vips()).await;
     let steps = poll(&fleet.agents[0]).await;
@@ -20,7 +20,7 @@ async fn replied<'a>(service: &'a TestService) -> (Fleet<'a>, Vec<(String, Strin
     (fleet, outputs)
 }
 
-/// A reply with an exit code.
+/// Returns a reply with an exit code.
 fn reply(kind: &str, exit_code: i64, output: &str) -> Value {
     json!({"step_type": kind, "step_id": format!("{kind}-00000002"), "exit_code": exit_code, "output": output})
 }

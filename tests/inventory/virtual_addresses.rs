@@ -1,4 +1,4 @@
-//! The check whether the virtual IP addresses of a cluster are free, according to reports of its hosts.
+//! Tests how the service uses reports of hosts to check that the virtual IP addresses of a cluster are free.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ fn one_failed_check_of_a_connected_host_decides() {
             assert_eq!(verified(service, &fleet).await, ["failed", "succeeded"]);
             assert_eq!(commits(service), before);
 
-            // The other two hosts check in.
+            // Only the other two hosts check in, so the service disconnects the host that reported the address as used.
             clock.advance(Settings::MAX_SILENCE + Duration::from_secs(1));
             for agent in [one, three] {
                 poll(agent).await;

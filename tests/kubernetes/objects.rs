@@ -1,4 +1,4 @@
-//! Objects that users of the hub create.
+//! Creates the Kubernetes objects that users of the hub create.
 
 use k8s_openapi::api::core::v1::Secret;
 use kindling::assisted::InfraEnvId;

@@ -85,7 +85,8 @@ fn work_of_a_hub_needs_few_writes() {
         assert_eq!(quiet.total_writes(), 0, "{quiet:?}");
         // Each InfraEnv needs two writes: one for the id and the finalizer, and one for the status.
         assert!(images.total_writes() <= 401, "{images:?}");
-        // More than a quarter of 2,193: the creation of each host is one write, and its inventory is another one.
+        // The bound is above a quarter of the Assisted Service's 2,193 writes, because each host needs a write for its
+        // creation and another one for its inventory.
         assert!(agents.total_writes() <= 848, "{agents:?}");
     });
 }

@@ -129,7 +129,7 @@ impl<'hub> Service<'hub> {
         health["kubernetes"]["leader"] == true
     }
 
-    /// Runs another program of the command line in the background.
+    /// Runs another command of Kindling in the background.
     pub(crate) fn run(&self, arguments: &[&str]) -> Child {
         let mut command = Command::new(KINDLING);
         command.args(arguments).current_dir(self.scratch.folder());

@@ -24,8 +24,8 @@ fn other_image(url: &str) -> OsImage {
     OsImage { openshift_version: "4.15".to_owned(), version: "415.1".to_owned(), ..os_image(url) }
 }
 
-/// The bytes of the files of [`other_image`]. The names of their directories depend on the name and the URL of the
-/// image.
+/// Returns the bytes of the files of [`other_image`]. The names of their directories depend on the name and the URL of
+/// the image.
 fn added_files(place: &LibraryFolder) -> Vec<Vec<u8>> {
     let Ok(directories) = std::fs::read_dir(place.file("added")) else { return Vec::new() };
     let file = |directory: std::fs::DirEntry| directory.path().join("rhcos-full-iso-415.1-x86_64.iso");
@@ -229,7 +229,10 @@ async fn rejects_added_image_of_more_than_eight_gibibytes() {
     let added = other_image(&server.url("a.iso"));
     library.set_added([added.clone()]);
     let reason = unavailability_reason(within_time_limit(library.base(&added)).await);
-    assert!(reason.contains("the file is 8589934593 bytes long; an added image may have 8589934592"), "{reason}");
+    assert!(
+        reason.contains("the file is 8589934593 bytes long; an added image may have 8589934592"),
+        "{reason}"
+    );
 }
 
 /// Two versions of an image have the same URL, and the removal of one version keeps the files of the other.

@@ -15,7 +15,7 @@ use crate::support::{
     LibraryFolder, NAME, first_image, os_image, second_image, wait_for_state, with_digest, within_time_limit,
 };
 
-/// A server that must not receive any request.
+/// Starts a server that must not receive any request.
 async fn unused_server() -> ImageFileServer {
     ImageFileServer::new(|_, _| ImageReply::new(500, "")).await
 }

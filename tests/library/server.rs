@@ -23,7 +23,7 @@ impl ReceivedRequest {
         self.headers.get(name).map(String::as_str)
     }
 
-    /// The first requested byte. All range requests are open-ended.
+    /// Returns the first requested byte. All range requests are open-ended.
     pub(crate) fn range_start(&self) -> Option<usize> {
         let range = self.header("range")?.strip_prefix("bytes=").unwrap();
         Some(range.split_once('-').unwrap().0.parse().unwrap())
@@ -49,7 +49,7 @@ impl ImageReply {
         Self { status, headers, until: body.len(), body, gate: None, is_slow: false }
     }
 
-    /// The reply of a correct server for a file.
+    /// Returns the reply of a correct server for a file.
     pub(crate) fn from_file(request: &ReceivedRequest, bytes: &[u8], etag: &str) -> Self {
         let is_same = request.header("if-range").is_none_or(|tag| tag == etag);
         let Some(from) = request.range_start().filter(|_| is_same) else {
@@ -128,7 +128,7 @@ impl ImageFileServer {
         Self::start(answer, None).await
     }
 
-    /// Like [`new`](Self::new), with TLS.
+    /// Starts a server like [`new`](Self::new), with TLS.
     pub(crate) async fn with_tls(
         tls: TlsAcceptor,
         answer: impl Fn(&ReceivedRequest, usize) -> ImageReply + Send + Sync + 'static,
@@ -163,7 +163,7 @@ impl ImageFileServer {
         self.requests.lock().unwrap().clone()
     }
 
-    /// The first requested byte of each request.
+    /// Returns the first requested byte of each request.
     pub(crate) fn download_offsets(&self) -> Vec<Option<usize>> {
         self.requests().iter().map(ReceivedRequest::range_start).collect()
     }

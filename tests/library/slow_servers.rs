@@ -28,7 +28,8 @@ fn settings(place: &LibraryFolder) -> LibrarySettings {
     settings
 }
 
-/// Two images of slow servers, and an image of another server, which must wait for a slot.
+/// Starts three servers and returns their images: the images of two slow servers, and an image of a fast server, which
+/// must wait for a slot.
 async fn two_slow_images() -> (Vec<ImageFileServer>, Vec<OsImage>) {
     let slow = |request: &_, _| ImageReply::from_file(request, first_image(), "\"one\"").slow_after(1000);
     let servers = vec![
@@ -41,8 +42,8 @@ async fn two_slow_images() -> (Vec<ImageFileServer>, Vec<OsImage>) {
     (servers, images)
 }
 
-/// Waits for a request that continues after the second one, and returns the offsets of all requests. A server without
-/// CPU time may send nothing during one request.
+/// Waits for a range request that starts after the start of the second request, and returns the start offsets of all
+/// requests. A server without CPU time may send nothing during one request.
 async fn wait_for_progress(library: &Library, server: &ImageFileServer) -> Vec<Option<usize>> {
     let mut changes = library.state_changes();
     within_time_limit(async {

@@ -14,14 +14,14 @@ use tempfile::TempDir;
 
 pub(crate) const NAME: &str = "rhcos-full-iso-414.92.1-x86_64.iso";
 
-/// Two different images of the same length.
+/// Returns the first of two different images of the same length.
 pub(crate) fn first_image() -> &'static [u8] {
     static IMAGE: LazyLock<Vec<u8>> =
         LazyLock::new(|| Recipe::new(Architecture::X86_64, Era::E2024_12).build());
     &IMAGE
 }
 
-/// Another version of [`first_image`], of the same length.
+/// Returns another version of [`first_image`], of the same length.
 pub(crate) fn second_image() -> &'static [u8] {
     static IMAGE: LazyLock<Vec<u8>> = LazyLock::new(|| {
         let mut bytes = first_image().to_vec();
@@ -33,14 +33,14 @@ pub(crate) fn second_image() -> &'static [u8] {
     &IMAGE
 }
 
-/// An image for another architecture than the architecture of [`os_image`].
+/// Returns an image for another architecture than the architecture of [`os_image`].
 pub(crate) fn arm_image() -> &'static [u8] {
     static IMAGE: LazyLock<Vec<u8>> =
         LazyLock::new(|| Recipe::new(Architecture::Aarch64, Era::E2024_12).build());
     &IMAGE
 }
 
-/// An image for 64-bit Arm whose files do not reveal its architecture.
+/// Returns an image for 64-bit Arm whose files do not reveal its architecture.
 pub(crate) fn image_without_architecture() -> Vec<u8> {
     let mut bytes = arm_image().to_vec();
     // The name in the directory, and in its Rock Ridge extension.

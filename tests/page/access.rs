@@ -15,8 +15,8 @@ use crate::support::{CertificateAuthority, Scratch, write_pair};
 
 const KEY: &str = "keys/ec-private-key.pem";
 
-/// A service that requires tokens, with one listener over TLS and one without TLS for machines. Returns the service and
-/// the option with which the browser trusts its certificate.
+/// Starts a service that requires tokens, with one listener over TLS and one without TLS for machines. Returns the
+/// service and the option with which the browser trusts its certificate.
 async fn service_with_tokens() -> (PageService, String) {
     let (scratch, authority) = (Scratch::new(), CertificateAuthority::new());
     let pair = authority.issue();

@@ -1,4 +1,4 @@
-//! The page's appearance and accessibility.
+//! Tests the page's appearance and accessibility.
 
 use std::path::Path;
 

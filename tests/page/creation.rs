@@ -1,4 +1,4 @@
-//! The form that creates an infra-env.
+//! Tests the form that creates an infra-env.
 
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ fn form_creates_the_infra_env() {
         browser.find_visible("#add-argument").await.click().await;
         browser.find_visible("[name=value]").await.type_text("console=ttyS0").await;
         browser.upload_network("node-a.yaml", NMSTATE).await;
-        // The input of the first address has the focus.
+        // The input of the missing MAC address has the focus.
         assert_eq!(browser.focused_element().await.accessible_name().await, "MAC address");
         browser.press_keys("52:54:00:00:00:01").await;
         browser.find_visible("summary").await.click().await;

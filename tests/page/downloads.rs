@@ -8,7 +8,7 @@ use crate::run_test;
 use crate::service::{PageService, small_recipe};
 use crate::support::Scratch;
 
-/// The file name in a response's `Content-Disposition`.
+/// Returns the file name in a response's `Content-Disposition`.
 pub(crate) fn file_name(answer: &Response) -> String {
     let disposition = answer.headers()["content-disposition"].to_str().unwrap();
     disposition.split_once("filename=").unwrap().1.trim_matches('"').to_owned()

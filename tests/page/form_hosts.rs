@@ -6,7 +6,7 @@ use crate::browser::Browser;
 use crate::run_test;
 use crate::service::{NMSTATE, PageService};
 
-/// Two manifests of hosts, in an order that the service changes.
+/// Returns two manifests of hosts, in an order that the service changes.
 fn two_manifests() -> String {
     let manifest = |name: &str, number: usize, vlan: usize| {
         format!(

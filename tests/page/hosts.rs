@@ -1,4 +1,4 @@
-//! The hosts of an infra-env on the page.
+//! Tests how the page lists the hosts of an infra-env.
 
 use reqwest::Method;
 use serde_json::json;

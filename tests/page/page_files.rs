@@ -6,7 +6,7 @@ use crate::run_test;
 use crate::service::PageService;
 use crate::support::Scratch;
 
-/// The names of all files of the page, collected from their references.
+/// Returns the names of all files of the page, collected from their references.
 async fn page_file_names(service: &PageService) -> Vec<String> {
     let mut paths = vec!["/".to_owned()];
     let mut next = 0;

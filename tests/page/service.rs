@@ -130,7 +130,7 @@ impl PageService {
     }
 }
 
-/// The inventory report of a host with a small disk.
+/// Returns the inventory report of a host with a small disk.
 pub(crate) fn hardware(name: &str) -> Value {
     let disk = |name: &str, gigabytes: u64| {
         json!({

@@ -1,4 +1,4 @@
-//! The banner about base URLs that machines cannot reach.
+//! Tests the banner about base URLs that machines cannot reach.
 
 use crate::browser::Browser;
 use crate::run_test;

@@ -1,4 +1,4 @@
-//! Certificates of a test authority.
+//! Issues certificates of a test authority.
 
 use std::path::PathBuf;
 

@@ -32,7 +32,7 @@ impl RunOutput {
         self.stdout
     }
 
-    /// Like [`expect_success`](Self::expect_success), for text.
+    /// Asserts success like [`expect_success`](Self::expect_success), and returns the output as text.
     #[track_caller]
     pub(crate) fn expect_text(self) -> String {
         String::from_utf8(self.expect_success()).unwrap()

@@ -33,7 +33,8 @@ const PIPE_LEN: usize = 1 << 20;
 const CORK_LEN: u64 = 64 << 10;
 /// The event loop's token for new connections, which is never a connection number.
 const WAKE_TOKEN: u64 = u64::MAX;
-/// The response headers of Kindling's images: longer heads cost the kernel more than the copy alone.
+/// The response headers of Kindling's images. Minimal servers send them too, because a longer head costs the kernel
+/// more than the copying of its bytes.
 const DESCRIPTION: &str = "Cache-Control: private, no-cache\r\n\
     ETag: \"0000000000000000000000000000000000000000000000000000000000000000\"\r\n\
     Last-Modified: Thu, 01 Jan 1970 00:00:00 GMT\r\n\
@@ -45,11 +46,11 @@ const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SendMethod {
-    /// From a mapping of the file, which the kernel copies.
+    /// The kernel copies bytes from a mapping of the file.
     Writes,
     /// The kernel sends pages of the file (`sendfile`).
     Sendfile,
-    /// Through a pipe (`splice`), which moves more pages in one call.
+    /// The kernel moves pages of the file through a pipe (`splice`), whose size limits the number of pages per call.
     Pipe,
 }
 
@@ -246,7 +247,7 @@ struct EventLoop {
     arrivals: mpsc::Receiver<TcpStream>,
     rung: PipeReader,
     pipe: Pipe,
-    /// The index is the token; `None` for closed connections.
+    /// Connections by token. `None` for closed connections.
     connections: Vec<Option<BareConnection>>,
     /// Connections that are ready to read or write.
     busy: VecDeque<u64>,
@@ -375,7 +376,7 @@ pub(crate) mod tests {
     use crate::fleet::{Client, Script, Until, run};
     use crate::random::Random;
 
-    /// A server for a deleted file of `total` bytes.
+    /// Starts a server for a deleted file of `total` bytes.
     pub(crate) fn serving(total: u64, way: SendMethod) -> Target {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(total).unwrap();

@@ -148,7 +148,7 @@ fn check_sent_bytes(contestant: &MeasuredServer, image: &Path, digest: &str) -> 
 struct Bench<'a> {
     options: &'a Options,
     place: RunFiles,
-    /// A server that replaces nginx.
+    /// The server to measure instead of nginx.
     rival: Option<(Target, Transport)>,
     report: Report,
 }
@@ -251,7 +251,8 @@ impl Bench<'_> {
         eprintln!("{}: {}", line.key, line.title);
         for round in 0..=self.options.rounds() {
             let is_warm_up = round == 0;
-            // The memory of readers is compared with a freshly started server.
+            // Slow readers need no warm-up, because their memory is compared with the memory of a freshly started
+            // server.
             let is_cold = self.options.quick || matches!(work.task, Task::SlowReaders { .. });
             if is_warm_up && is_cold {
                 continue;

@@ -1,11 +1,11 @@
-//! A body in chunks (RFC 9112, section 7.1), which long lists have instead of a length. The decoder does no input or
-//! output.
+//! Decodes the chunked transfer coding (RFC 9112, section 7.1). Kindling sends long lists in this coding, because their
+//! length is unknown at the start. The decoder does no input or output.
 //!
-//! It does not trust the server: chunk extensions and trailers, which Kindling does not send, are errors.
+//! The decoder does not trust the server: chunk extensions and trailers, which Kindling does not send, are errors.
 
 use anyhow::{Result, bail, ensure};
 
-/// Maximum number of digits of a chunk's length: enough for a `u64`.
+/// Maximum number of digits of a chunk size: enough for a `u64`.
 const MAX_DIGITS: usize = 16;
 
 #[derive(Debug, Default)]
@@ -15,19 +15,19 @@ pub(crate) struct ChunkedBody {
     len: u64,
 }
 
-/// The bytes that may come next.
+/// The next expected byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExpectedByte {
-    /// A digit of a chunk's length, or the line break after it.
+    /// A digit of a chunk size, or the CR after the size.
     Size {
         digits: usize,
         value: u64,
     },
-    /// The line feed after a length.
+    /// The LF after a chunk size.
     SizeEnd(u64),
-    /// A byte of a chunk, with the number of remaining bytes.
+    /// A byte of chunk data; the value is the number of remaining bytes.
     Data(u64),
-    /// The line break after a chunk, which may be the empty last one.
+    /// The CR after the chunk data. The last chunk has no data.
     DataEnd {
         is_last: bool,
     },
@@ -45,17 +45,17 @@ impl Default for ExpectedByte {
 }
 
 impl ChunkedBody {
-    /// Whether the last chunk has arrived.
+    /// Returns `true` if the last chunk has arrived.
     pub(crate) fn is_done(&self) -> bool {
         self.expected == ExpectedByte::Nothing
     }
 
-    /// The length of the decoded body so far.
+    /// Returns the length of the decoded body so far.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 
-    /// Takes received bytes, and passes the bytes of chunks to `sink`.
+    /// Decodes received bytes, and passes the chunk data to `sink`.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl ChunkedBody {
         Ok(())
     }
 
-    /// The next state after a byte of the framing.
+    /// Returns the next state after a byte of the framing.
     fn after(&self, byte: u8) -> Result<ExpectedByte> {
         Ok(match (self.expected, byte) {
             (ExpectedByte::Size { digits: 1.., value }, b'\r') => ExpectedByte::SizeEnd(value),

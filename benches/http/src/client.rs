@@ -47,7 +47,7 @@ pub(crate) struct Tls {
 }
 
 impl Target {
-    /// The same server with another path.
+    /// Returns the same server with another path.
     pub(crate) fn at(&self, path: &str) -> Self {
         Self { path: path.to_owned(), ..self.clone() }
     }
@@ -74,7 +74,7 @@ pub(crate) fn end_get(request: &mut Vec<u8>, bounds: Option<Bounds>) {
     request.extend_from_slice(b"\r\n");
 }
 
-/// Appends a POST request with a JSON body. `headers` are further lines, each with its line break.
+/// Appends a POST request with a JSON body. `headers` are further lines, each with its CRLF.
 pub(crate) fn write_post(request: &mut Vec<u8>, target: &Target, headers: &str, body: &[u8]) {
     let _ = write!(
         request,

@@ -15,7 +15,7 @@ pub(crate) struct Difference {
 }
 
 impl Difference {
-    /// Whether all rounds of each run agree, so that noise does not explain the difference.
+    /// Returns `true` if all rounds of each run agree, so that noise does not explain the difference.
     pub(crate) fn is_clear(&self) -> bool {
         let signs = [self.first.spread.sign(), self.second.spread.sign()];
         !signs.contains(&Sign::Either)

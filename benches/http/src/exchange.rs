@@ -11,7 +11,7 @@ pub(crate) enum ExpectedResponse {
     Whole(u64),
     /// This range of the file.
     Part(ContentRange),
-    /// Any body with this status, also in chunks.
+    /// Any body with this status. The body may use the chunked transfer coding.
     Status(u16),
 }
 
@@ -19,7 +19,7 @@ pub(crate) enum ExpectedResponse {
 const NO_CONTENT: u16 = 204;
 
 impl ExpectedResponse {
-    /// Returns the length of the body if `head` belongs to the expected response; `None` if the body is in chunks.
+    /// Returns the length of the body if `head` belongs to the expected response; `None` if the body is chunked.
     fn check(&self, head: &Head) -> Result<Option<u64>> {
         let status = match self {
             Self::Whole(_) => 200,
@@ -61,7 +61,7 @@ pub(crate) struct Exchange {
     head: Option<Head>,
     len: u64,
     left: u64,
-    /// `None` for a body with a length.
+    /// `None` for a body with a known length.
     chunks: Option<ChunkedBody>,
 }
 
@@ -70,7 +70,7 @@ impl Exchange {
         Self { expected, partial: Vec::new(), head: None, len: 0, left: 0, chunks: None }
     }
 
-    /// Number of remaining bytes of the body; `None` before the end of the head, and for a body in chunks.
+    /// Returns the number of remaining bytes of the body; `None` before the end of the head, and for a chunked body.
     pub(crate) fn left(&self) -> Option<u64> {
         self.head.as_ref().filter(|_| self.chunks.is_none()).map(|_| self.left)
     }
@@ -79,18 +79,18 @@ impl Exchange {
         self.chunks.as_ref().map_or_else(|| self.left() == Some(0), ChunkedBody::is_done)
     }
 
-    /// Whether the body is in chunks, which [`Self::decode`] must decode.
+    /// Returns `true` if the body is chunked, so that [`Self::decode`] must decode it.
     pub(crate) fn is_chunked(&self) -> bool {
         self.chunks.is_some()
     }
 
-    /// Whether the connection closes after this response.
+    /// Returns `true` if the connection closes after this response.
     pub(crate) fn closes(&self) -> bool {
         self.head.as_ref().is_some_and(|head| head.closes)
     }
 
-    /// The length of the body, or the number of decoded bytes so far if the body is in chunks. 0 before the end of the
-    /// head.
+    /// Returns the length of the body, or the number of decoded bytes so far if the body is chunked. 0 before the end
+    /// of the head.
     pub(crate) fn len(&self) -> u64 {
         self.chunks.as_ref().map_or(self.len, ChunkedBody::len)
     }
@@ -99,7 +99,7 @@ impl Exchange {
         self.head.as_ref()
     }
 
-    /// Takes received bytes, and returns the part that belongs to the body. If the body is in chunks, pass this part to
+    /// Takes received bytes, and returns the part that belongs to the body. If the body is chunked, pass this part to
     /// [`Self::decode`].
     ///
     /// # Errors
@@ -113,7 +113,7 @@ impl Exchange {
         Ok(body)
     }
 
-    /// Passes bytes that [`Self::feed`] returned to `sink`, without the framing of chunks.
+    /// Passes the content of body bytes that [`Self::feed`] returned to `sink`, without the framing of chunks.
     ///
     /// # Errors
     ///

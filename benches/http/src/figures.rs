@@ -83,12 +83,13 @@ impl Figure {
         Spread::from_values(self.samples.get(contestant)?).map(|spread| spread.median)
     }
 
-    /// The ratio of each round to the rival with the best median; `None` without a rival.
+    /// Returns the ratio of each round to the rival with the best median; `None` without a rival.
     pub(crate) fn ratio(&self, subject: &str) -> Option<Ratio> {
         self.ratio_of(self.samples.get(subject)?, subject)
     }
 
-    /// Like [`Self::ratio`], for other values measured in the same rounds against the rivals of the subject.
+    /// Returns the ratio of other values, measured in the same rounds, to the rivals of the subject, like
+    /// [`Self::ratio`].
     pub(crate) fn ratio_of(&self, ours: &[f64], subject: &str) -> Option<Ratio> {
         let rivals = self.samples.keys().filter(|name| *name != subject);
         let medians = rivals.filter_map(|name| Some((name, self.median(name)?)));
@@ -147,7 +148,7 @@ pub(crate) enum Sign {
     Either,
 }
 
-/// The value below which `hundredths` percent of all values are; `None` without values.
+/// Returns the value below which `hundredths` percent of all values are; `None` without values.
 pub(crate) fn percentile(values: &mut [f64], hundredths: usize) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let at = (values.len() * hundredths).div_ceil(100).saturating_sub(1);

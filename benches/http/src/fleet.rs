@@ -55,7 +55,7 @@ impl Script {
         }
     }
 
-    /// How often all ranges were requested.
+    /// Returns how often the client has requested all of its ranges.
     fn times(&self) -> usize {
         match self {
             Self::Whole | Self::Random { .. } => 0,
@@ -303,7 +303,7 @@ impl ClientGroup {
     }
 }
 
-/// CPU time of this thread.
+/// Returns CPU time of this thread.
 fn thread_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }

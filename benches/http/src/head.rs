@@ -14,7 +14,7 @@ pub(crate) struct Head {
     pub(crate) status: u16,
     pub(crate) content_length: Option<u64>,
     pub(crate) content_range: Option<ContentRange>,
-    /// Whether the body is in chunks, and so has no length.
+    /// Whether the body uses the chunked transfer coding, so that the head declares no length.
     pub(crate) is_chunked: bool,
     /// Whether the server closes the connection after the body.
     pub(crate) closes: bool,

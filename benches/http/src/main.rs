@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// As with `diff`, a difference between two runs has its own exit code.
+/// Runs the command. A difference between two runs has its own exit code, as in diff(1).
 fn run(options: &Options) -> Result<ExitCode> {
     if let Some(Mode::Bare { file, way }) = &options.mode {
         match bare::serve(file, *way)? {}
@@ -103,7 +103,7 @@ fn scale(options: &ScaleOptions) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A whole run fails if it misses a bound.
+/// Runs the measurements with many hosts. A whole run fails if it misses a bound.
 fn agents(options: &AgentsOptions) -> Result<ExitCode> {
     let report = agents::run(options)?;
     if let Some(path) = &options.json {
@@ -117,7 +117,7 @@ fn agents(options: &AgentsOptions) -> Result<ExitCode> {
     Ok(if faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A closed pipe is not an error.
+/// Prints a text. A closed pipe is not an error.
 fn show(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }

@@ -1,4 +1,4 @@
-//! One measurement: a piece of work with one contestant.
+//! Measures one contestant with one piece of work.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -70,7 +70,8 @@ impl Conditions<'_> {
         }
     }
 
-    /// Each round and each connection has its own ranges, which are the same for every contestant.
+    /// Returns a seed for random ranges. Each round and each connection has its own ranges, which are the same for
+    /// every contestant.
     fn seed(&self, number: u64) -> u64 {
         Random::new(self.round << 32 | number).next()
     }
@@ -79,7 +80,8 @@ impl Conditions<'_> {
         Until::Elapsed(self.time)
     }
 
-    /// One machine replays all recorded boots in turn; with several machines, each replays its own boot.
+    /// Returns the requests of a machine: all recorded boots in turn if there is one machine, otherwise one boot per
+    /// machine.
     fn boot(&self, number: u64, machines: usize) -> Script {
         let reads = if machines == 1 {
             self.boots.iter().flat_map(|reads| reads.iter().copied()).collect()

@@ -189,7 +189,7 @@ impl AgentsOptions {
         if self.quick { Size::Small } else { Size::Full }
     }
 
-    /// Like [`Options::command_line`].
+    /// Returns the command that repeats such a run elsewhere, like [`Options::command_line`].
     pub(crate) fn command_line(&self) -> String {
         let mut command = "cargo run --profile dist -p bench-http -- agents".to_owned();
         if self.quick {
@@ -220,7 +220,7 @@ impl ScaleOptions {
         if self.quick { Size::Small } else { Size::Full }
     }
 
-    /// Like [`Options::command_line`].
+    /// Returns the command that repeats such a run elsewhere, like [`Options::command_line`].
     pub(crate) fn command_line(&self) -> String {
         let mut command = "cargo run --profile dist -p bench-http -- scale".to_owned();
         if self.quick {
@@ -253,7 +253,7 @@ impl Options {
         work::chosen(self.only.as_deref(), if self.quick { Size::Small } else { Size::Full })
     }
 
-    /// The command that repeats such a run elsewhere, without local file names.
+    /// Returns the command that repeats such a run elsewhere, without local file names.
     pub(crate) fn command_line(&self) -> String {
         let mut command = "cargo run --profile dist -p bench-http --".to_owned();
         if self.quick {

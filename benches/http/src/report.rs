@@ -45,7 +45,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// All tables, after a line with the conditions of the run.
+    /// Returns all tables, after a line with the conditions of the run.
     pub(crate) fn markdown(&self) -> String {
         let mut text = self.conditions() + &self.command();
         for name in self.figure_names() {
@@ -60,7 +60,7 @@ impl Report {
         text
     }
 
-    /// The command of the run and the cipher suites, for the text below the conditions.
+    /// Returns the command of the run and the cipher suites, for the text below the conditions.
     fn command(&self) -> String {
         let mut text = format!("\n```sh\n{}\n```\n", self.command);
         for (name, suite) in &self.suites {
@@ -89,7 +89,7 @@ impl Report {
         )
     }
 
-    /// The names of all measurements, in the order of their first occurrence.
+    /// Returns the names of all measurements, in the order of their first occurrence.
     fn figure_names(&self) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for figure in self.lines.iter().flat_map(|line| &line.figures) {
@@ -255,12 +255,8 @@ pub(crate) mod tests {
 
     pub(crate) fn example() -> Report {
         let rate = |value| Measure { name: "rate", unit: "GiB/s", better: Better::Higher, value };
-        let cost = |value| Measure {
-            name: "CPU time of the server",
-            unit: "s/GiB",
-            better: Better::Lower,
-            value,
-        };
+        let cost =
+            |value| Measure { name: "CPU time of the server", unit: "s/GiB", better: Better::Lower, value };
         let own = |value| Measure { name: "first bytes, median", unit: "ms", better: Better::Lower, value };
         let mut stream = Line::new("http-stream-1", "whole image, 1 client, HTTP");
         let mut ranges = Line::new("http-ranges-2k-32", "ranges <of> 2 KiB, HTTP");

@@ -76,17 +76,17 @@ impl RunFiles {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServerKind {
     Kindling,
-    /// Kindling with `--fast-path off`. Shown, but not compared.
+    /// Kindling with `--fast-path off`. The report shows its measurements in a separate table.
     WithoutFastPath,
     Nginx(NginxSetting),
-    /// A minimal server. Shown, but not compared.
+    /// A minimal server. The report shows its measurements in a separate table.
     Bare,
     /// A server that the bench cannot restart.
     Other,
 }
 
 impl ServerKind {
-    /// Whether the measurements are in separate tables and are not compared with the subject.
+    /// Returns `true` if the report shows the server in a separate table and does not compare it with the subject.
     pub(crate) fn is_apart(self) -> bool {
         matches!(self, Self::WithoutFastPath | Self::Bare)
     }
@@ -112,7 +112,7 @@ impl NginxSetting {
         }
     }
 
-    /// The values of `sendfile` and `tcp_nopush` in the configuration of nginx.
+    /// Returns the values of `sendfile` and `tcp_nopush` in the nginx configuration.
     fn switches(self) -> [&'static str; 2] {
         match self {
             Self::Sendfile => ["on", "off"],
@@ -140,7 +140,7 @@ pub(crate) struct MeasuredServer {
     pub(crate) pid: Option<u32>,
     /// Private memory after one download, in bytes.
     pub(crate) memory_before: u64,
-    /// `None` if another program started it.
+    /// The server process; `None` if another program started the server.
     _process: Option<Process>,
 }
 

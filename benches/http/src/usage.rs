@@ -1,4 +1,4 @@
-//! CPU time and memory of processes, from `/proc`.
+//! Reads the CPU time and memory of processes from `/proc`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -43,7 +43,8 @@ impl CpuTime {
         Ok(())
     }
 
-    /// CPU time since an earlier reading: exact to the nanosecond if all threads still live, otherwise in clock ticks.
+    /// Returns the CPU time since an earlier reading: exact to the nanosecond if all threads still live, otherwise in
+    /// clock ticks.
     pub(crate) fn since(&self, earlier: &Self) -> Duration {
         let thread = |(key, time): (&(u32, u32), &u64)| {
             time.saturating_sub(earlier.threads.get(key).copied().unwrap_or_default())
@@ -58,7 +59,7 @@ impl CpuTime {
     }
 }
 
-/// User and system time of a process, from `/proc/PID/stat`.
+/// Parses the user and system time of a process in `/proc/PID/stat`.
 fn ticks(stat: &str) -> Option<u64> {
     // The program name is in parentheses and may contain any character.
     let (_, fields) = stat.rsplit_once(')')?;

@@ -1,4 +1,4 @@
-//! The work for which servers are measured.
+//! Defines the work for which servers are measured.
 
 use std::fmt;
 
@@ -41,23 +41,23 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Whether only Kindling can do this work, because others have no infra-envs.
+    /// Returns `true` if only Kindling can do this work, because other servers have no infra-envs.
     pub(crate) fn is_own(self) -> bool {
         matches!(self.task, Task::NewImages { .. } | Task::PostToFirstByte { .. })
     }
 
-    /// Whether a minimal server, which has only the bytes of a file, can do this work.
+    /// Returns `true` if a minimal server can do this work, which must need only the bytes of one file.
     pub(crate) fn is_bare(self) -> bool {
         let is_reading = matches!(self.task, Task::Stream { .. } | Task::Ranges { .. } | Task::Replay { .. });
         is_reading && self.transport == Transport::Plain
     }
 
-    /// Whether every request is for one range.
+    /// Returns `true` if every request is for one range.
     pub(crate) fn is_of_ranges(self) -> bool {
         matches!(self.task, Task::Ranges { .. } | Task::Replay { .. })
     }
 
-    /// A short name, for `--only` and for tables that compare runs.
+    /// Returns the short name of the work, for `--only` and for tables that compare runs.
     pub(crate) fn key(self) -> String {
         let transport = match self.transport {
             Transport::Plain => "http",
@@ -119,7 +119,7 @@ impl Size {
     }
 }
 
-/// All work over one transport.
+/// Returns all work over one transport.
 fn all(transport: Transport, size: Size) -> Vec<Work> {
     let mut tasks = Vec::new();
     if transport == Transport::Plain {

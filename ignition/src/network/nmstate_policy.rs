@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_replaced_by_captures() {
+    fn interface_names_are_replaced_by_captures() {
         let document = "
 interfaces:
 - {name: bond0, type: bond, state: up, link-aggregation: {mode: active-backup, options: {miimon: '140', primary: eth1}, port: [eth0, eth1]}}

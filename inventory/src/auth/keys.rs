@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_other_keys_without_showing_them() {
+    fn rejects_invalid_and_mismatched_keys_without_revealing_them() {
         let (texts, other) = (KeyTexts::generate().unwrap(), KeyTexts::generate().unwrap());
         let private = texts.private.reveal();
         let p384 = EcdsaKeyPair::generate(&ECDSA_P384_SHA384_FIXED_SIGNING).unwrap();

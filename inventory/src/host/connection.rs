@@ -75,7 +75,7 @@ mod tests {
     use crate::id::{HostId, HostKey, InfraEnvId};
 
     #[test]
-    fn clock_skew_is_recorded_if_it_changes_much_or_crosses_a_limit() {
+    fn clock_skew_is_recorded_on_large_change_or_limit_crossing() {
         let now = DateTime::from_timestamp(1_700_000_000, 0).unwrap();
         let key = HostKey { infra_env_id: InfraEnvId::fresh(), host_id: HostId::fresh() };
         let mut host = HostRecord::new(key, &Transition::first(false, now));

@@ -137,7 +137,7 @@ mod tests {
 
     /// hyper must flush written bytes when no further frame is ready.
     #[test]
-    fn more_frames_are_announced_unless_the_next_is_pending() {
+    fn has_more_is_false_while_the_next_frame_is_pending() {
         let frames = ["one", "two"].map(|text| Ok::<_, io::Error>(Bytes::from(text)));
         let endless = Body::from_stream(stream::iter(frames).chain(stream::pending()));
         let progress = ConnectionProgress::new();

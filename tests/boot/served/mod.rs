@@ -43,7 +43,7 @@ pub(crate) fn served_base() -> Option<&'static BootBase> {
     BASES.get(Architecture::X86_64)
 }
 
-/// The base image with signed boot loaders.
+/// Returns the base image with signed boot loaders.
 pub(crate) fn signed_served_base() -> Option<&'static BootBase> {
     static BASE: LazyLock<Option<BootBase>> = LazyLock::new(|| {
         let (programs, recipe, parts) = boot_parts(Architecture::X86_64)?;
@@ -53,7 +53,7 @@ pub(crate) fn signed_served_base() -> Option<&'static BootBase> {
     BASE.as_ref()
 }
 
-/// The base image with the real NetworkManager in its initramfs.
+/// Returns the base image with the real NetworkManager in its initramfs.
 fn served_base_with_network_manager() -> Option<&'static BootBase> {
     static BASE: LazyLock<Option<BootBase>> = LazyLock::new(|| {
         let (programs, recipe, parts) = boot_parts(Architecture::X86_64)?;
@@ -128,13 +128,13 @@ impl ServedArtifact {
         self.kind == "minimal-iso"
     }
 
-    /// Whether the artifact has a network archive. The networks of a full image are in its config, which the live
-    /// system applies.
+    /// Returns `true` if the artifact has a network archive. The networks of a full image are in its config, which the
+    /// live system applies.
     fn has_network_archive(self) -> bool {
         self.is_minimal() && self.networks != TestNetwork::Lease
     }
 
-    /// Files that boot loaders load in addition to the kernel.
+    /// Returns the files that boot loaders load in addition to the kernel.
     fn extra_initrds(self) -> Vec<&'static str> {
         INITRDS.into_iter().chain(self.has_network_archive().then_some(NETWORK_IMAGE)).collect()
     }
@@ -156,7 +156,7 @@ fn check_artifact(artifact: ServedArtifact, column: MatrixColumn) {
     let mut properties = artifact.infra_env_properties();
     properties["cpu_architecture"] = base.recipe.architecture().to_string().into();
     if base.recipe.architecture() == Architecture::S390x {
-        // The service refuses to change the kernel arguments of this processor's images.
+        // The service refuses kernel arguments for images of this processor, so the infra-env has none.
         properties.as_object_mut().unwrap().remove("kernel_arguments");
     }
     let site = ServedSite::start(&base.recipe.build(), &properties);
@@ -192,7 +192,8 @@ fn check_artifact(artifact: ServedArtifact, column: MatrixColumn) {
     cell.record_pass(boot.seconds, &base.programs);
 }
 
-/// The kernel's command line comes from the script or the image, which contains the infra-env's arguments.
+/// Checks the command line of the kernel. It comes from the iPXE script or the image, which contains the arguments of
+/// the infra-env.
 fn check_command_line(site: &ServedSite, artifact: ServedArtifact, start: StartMethod, boot: &BootResult) {
     let rootfs_url =
         format!("coreos.live.rootfs_url={}", site.url_for_machines("").split("/i/").next().unwrap());

@@ -24,7 +24,7 @@ struct RecordedTraffic {
     noted: Mutex<(Instant, Vec<RecordedAnswer>)>,
 }
 
-/// The proxy. It accepts connections as long as the process runs.
+/// A proxy in front of a server. It accepts connections as long as the process runs.
 #[derive(Debug, Clone)]
 pub(crate) struct RecordingProxy {
     pub(crate) port: u16,
@@ -118,7 +118,8 @@ struct HeadParser {
 }
 
 impl HeadParser {
-    /// Consumes more bytes. `on_head` returns the length of the body after the head.
+    /// Parses the next bytes of the stream. Calls `on_head` with each message head; `on_head` returns the length of the
+    /// message body.
     fn parse(&mut self, mut bytes: &[u8], mut on_head: impl FnMut(&str) -> u64) {
         while !bytes.is_empty() {
             if self.body > 0 {
@@ -137,7 +138,7 @@ impl HeadParser {
     }
 }
 
-/// Returns `true` for a HEAD request, and the last part of the path.
+/// Parses the head of a request. Returns `true` if the method is HEAD, and the last part of the path.
 fn request_line(head: &str) -> (bool, String) {
     let target = head.split(' ').nth(1).unwrap_or_default();
     let path = target.split('?').next().unwrap_or_default();

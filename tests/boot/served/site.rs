@@ -61,12 +61,12 @@ impl ServedSite {
         tap_url("127.0.0.1", &self.tap, path)
     }
 
-    /// The URL of a file of the infra-env for QEMU.
+    /// Returns the URL at which QEMU reads a file of the infra-env.
     pub(crate) fn file_url(&self, file: &str) -> String {
         self.url(&format!("/i/{}/{file}", self.id))
     }
 
-    /// The URL of a file of the infra-env for machines, which is the server's own base URL.
+    /// Returns the URL at which machines read a file of the infra-env. It begins with the server's own base URL.
     pub(crate) fn url_for_machines(&self, file: &str) -> String {
         tap_url("10.0.2.2", &self.tap, &format!("/i/{}/{file}", self.id))
     }

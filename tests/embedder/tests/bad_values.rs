@@ -20,7 +20,7 @@ fn checked(builder: InputsBuilder) -> String {
     refused(builder.check(&KeyfileCache::default()))
 }
 
-/// A host with a document and MAC addresses as strings, like the input of an API.
+/// Returns inputs with a host whose network document and MAC addresses are unchecked strings, like the input of an API.
 fn unchecked(document: &str, interfaces: &[(&str, &str)]) -> InputsBuilder {
     let interfaces = interfaces.iter().map(|(name, mac)| MacInterface {
         logical_nic_name: (*name).to_owned(),

@@ -1,4 +1,4 @@
-//! The number of dependencies of each library.
+//! Limits the number of dependencies of each library.
 
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Hosts that boot over the network.
+//! Tests the iPXE scripts of infra-envs.
 
 use serde_json::json;
 

@@ -12,7 +12,7 @@ use crate::service::{IMAGE_SERVICE, PULL_SECRET, TestService, on_each_database, 
 const KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEj2tQSxYwQIcXsGZ6aHcKfoWiVBqVp3AmEFwqeFsTOO me@example";
 
-/// The smallest valid body, with additional keys.
+/// Returns the smallest valid body, with additional keys.
 fn create_body(more: &Value) -> Value {
     let mut body = json!({"name": "demo", "pull_secret": PULL_SECRET});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

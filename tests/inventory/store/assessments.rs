@@ -21,7 +21,7 @@ fn host_row(host: Key, cluster: Key, generation: i64) -> Row {
     Row { generation, ..row_with(host, Columns { cluster: Some(cluster.id), ..Columns::default() }) }
 }
 
-/// An assessment with its first generation.
+/// Returns an assessment with its first generation.
 fn assessment_row(cluster: Key, state: AssessedState) -> Row {
     row_with(Key::of_assessment(cluster.id), state.columns())
 }

@@ -80,7 +80,8 @@ fn process_that_increments() {
     });
 }
 
-/// The records of one database in two replicas. On SQLite, which supports only one, both are the same.
+/// Opens the records of one database in two replicas. On SQLite, which supports a single replica, both use the same
+/// store.
 async fn two_replicas(fixture: &StoreFixture) -> [Records; 2] {
     if fixture.store.is_alone() {
         let records = fixture.records();
@@ -256,7 +257,7 @@ fn plan_with_two_states_of_a_record_is_made_again() {
                     return Err(StoreError::Closed.into());
                 }
                 other.record.count = 10 * one.record.count;
-                // The generation of the second read is the present one.
+                // The second read returned the current generation, so the replacement alone would not conflict.
                 change.replace(&other.record, other.generation)?;
                 Ok((change, ()))
             });

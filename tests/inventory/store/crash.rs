@@ -40,7 +40,7 @@ fn process_that_writes() {
     });
 }
 
-/// The number of kills. `.ci/full` requests more.
+/// Returns the number of kills. `.ci/full` requests more.
 fn kills(usual: usize) -> usize {
     std::env::var("KINDLING_KILLS").map_or(usual, |kills| kills.parse().unwrap())
 }

@@ -145,12 +145,12 @@ fn new_assessment_key() -> Key {
     Key::of_assessment(Uuid::new_v4())
 }
 
-/// A newly inserted record.
+/// Returns a newly inserted record.
 fn new_row(key: Key) -> Row {
     Row::new(key, r#"{"a":1}"#.to_owned())
 }
 
-/// A newly inserted record with searchable columns.
+/// Returns a newly inserted record with searchable columns.
 fn row_with(key: Key, columns: Columns) -> Row {
     Row { columns, ..new_row(key) }
 }

@@ -87,7 +87,7 @@ impl ServerData {
         &self.data
     }
 
-    /// The URL of the database; `None` for an SQLite file in the directory.
+    /// Returns the URL of the database; `None` for an SQLite file in the directory.
     pub(crate) fn url(&self) -> Option<&str> {
         self.database.as_ref().map(|database| database.url.as_str())
     }
@@ -139,7 +139,7 @@ fn psql(server: &str, statement: &str) -> Result<()> {
     Ok(())
 }
 
-/// The URL of another database of the same server.
+/// Returns the URL of the database with this name on the same PostgreSQL server.
 fn with_database(url: &str, name: &str) -> Result<String> {
     let (scheme, rest) = url.split_once("://").context("the URL of the database has no scheme")?;
     let (before, parameters) = rest.split_once('?').map_or((rest, None), |(url, some)| (url, Some(some)));

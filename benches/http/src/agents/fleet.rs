@@ -19,7 +19,7 @@ pub(crate) struct SimulatedHost {
     path: String,
     id: String,
     infra_env: String,
-    /// The report's hardware addresses and serial numbers are derived from this number.
+    /// Number of the host. Its hardware addresses and serial numbers are derived from this number.
     number: u32,
 }
 
@@ -47,7 +47,7 @@ fn uuid(number: u64) -> String {
 pub(crate) struct AgentFleet {
     pub(crate) hosts: Vec<SimulatedHost>,
     report: ReportTemplate,
-    /// Container image of the agents of this service.
+    /// The agent container image that the service expects.
     version: String,
 }
 
@@ -208,7 +208,7 @@ impl AgentFleet {
     }
 }
 
-/// The usual output of a step, which is the same at each check-in; `None` if it depends on other hosts.
+/// Returns the usual output of a step, which is the same at each check-in; `None` if it depends on other hosts.
 fn output(step_type: &str) -> Option<String> {
     let output = match step_type {
         "ntp-synchronizer" => json!({"ntp_sources": [

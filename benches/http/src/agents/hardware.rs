@@ -25,13 +25,13 @@ impl ReportSize {
 
 /// Highest number of a host: it has six digits.
 pub(crate) const MAX_NUMBER: u32 = 999_999;
-/// Replaced by the number of the host.
+/// Placeholder for the number of the host.
 const NUMBER: &str = "@@@@@@";
-/// Replaced by the number in pairs of digits, as the end of a MAC address.
+/// Placeholder for the end of a MAC address: the number of the host in pairs of digits.
 const MAC: &str = "%%:%%:%%";
-/// Replaced by the number in pairs of digits, as the end of an IPv4 address.
+/// Placeholder for the end of an IPv4 address: the number of the host in pairs of digits.
 const ADDRESS: &str = "1%%.1%%.1%%";
-/// Replaced by the usable memory, which differs from version to version of a report.
+/// Placeholder for the usable memory, which differs from version to version of a report.
 const MEMORY: u64 = 333_333_333_333;
 /// The usable memory in version 0 of a report.
 const MIN_MEMORY: u64 = 300_000_000_000;
@@ -112,7 +112,7 @@ fn report(size: ReportSize) -> Result<String> {
     Ok(text(disks, missing))
 }
 
-/// A machine that meets the requirements of every role.
+/// Returns the inventory of a machine that meets the requirements of every role.
 fn machine(size: ReportSize, disks: usize, padding: usize) -> Value {
     let (cards, flags, vendor) = match size {
         ReportSize::Small => (1, 0, "QEMU"),

@@ -150,12 +150,12 @@ impl Schedule {
         Some(self.begun.elapsed().saturating_sub(due))
     }
 
-    /// The scheduled time of a check-in, measured from the start of the load.
+    /// Returns the scheduled time of a check-in, measured from the start of the load.
     fn due(&self, number: u32) -> Duration {
         Duration::from_secs_f64(f64::from(number) / self.rate)
     }
 
-    /// Number of check-ins that should have begun before `end` but have not.
+    /// Returns the number of check-ins that should have begun before `end` but have not.
     fn missing(&self, end: Duration) -> u64 {
         let next = *self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let is_missing = |number: &u32| self.due(*number) + LATE < end;
@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    /// A server that returns one step with each check-in, once `gate` returns.
+    /// Starts a server that returns one step with each check-in, once `gate` returns.
     fn server(step: &'static str, status: u16, gate: impl Fn() + Send + Sync + 'static) -> Target {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();

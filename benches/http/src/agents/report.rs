@@ -32,7 +32,7 @@ pub(crate) struct ResultRow {
 }
 
 impl Report {
-    /// A table of all measurements, below a line with the conditions of the run.
+    /// Returns a table of all measurements, below a line with the conditions of the run.
     pub(crate) fn markdown(&self) -> String {
         let Sizes { hosts, infra_envs, networks, .. } = self.sizes;
         let mut text = format!(
@@ -124,7 +124,7 @@ impl ResultRow {
     }
 }
 
-/// The median with the lowest and the highest value, either of the measured values or of their ratio to the control.
+/// Formats the median, lowest and highest value of a measurement, and of its ratio to the control if there is one.
 fn measured(figure: &Figure) -> String {
     let Some(spread) = figure.samples.get(SUBJECT).and_then(|samples| Spread::from_values(samples)) else {
         return "-".to_owned();

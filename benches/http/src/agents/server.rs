@@ -109,7 +109,7 @@ impl BenchServer {
         self.started.process.pid()
     }
 
-    /// Time from the start until the server was ready.
+    /// Returns the time from the start until the server was ready.
     pub(crate) fn ready(&self) -> Duration {
         self.started.ready
     }

@@ -162,7 +162,7 @@ impl SimulatedLoad {
         Ok(vec![RoundSample::of_subject(measures).with_load(load)])
     }
 
-    /// CPU times of the server, and of each simulation.
+    /// Returns the CPU time of the server, and the CPU time of each simulation.
     fn cpu(&self) -> Result<(CpuTime, Vec<CpuTime>)> {
         let simulations = self.simulations.iter().map(|simulation| CpuTime::read(simulation.process.pid()));
         Ok((CpuTime::read(self.server.pid())?, simulations.collect::<Result<_>>()?))
@@ -209,7 +209,7 @@ impl SimulatedLoad {
     }
 }
 
-/// Hosts whose many disks and interfaces make inventory reports of 43 KiB.
+/// Returns a profile of hosts whose many disks and interfaces make inventory reports of 43 KiB.
 fn profile_of_large_hosts() -> Value {
     let letters = || 'a'..='z';
     let names = letters().flat_map(|first| letters().map(move |second| format!("sd{first}{second}")));
@@ -227,7 +227,7 @@ struct AgentRequests {
 }
 
 impl AgentRequests {
-    /// Only hosts may use the API of this server, because the metrics count all requests.
+    /// Parses the metrics of a server. Only hosts may use its API, because the metrics count all requests.
     fn parse(metrics: &str) -> Result<Self> {
         let mut requests = Self::default();
         for line in metrics.lines() {
@@ -246,7 +246,8 @@ impl AgentRequests {
         Ok(requests)
     }
 
-    /// The requests after an earlier reading. `expected` is the number of polls that hosts should have sent since.
+    /// Returns the requests since an earlier reading. `expected` is the number of polls that hosts should have sent
+    /// since.
     fn since(self, earlier: Self, expected: u64) -> LoadTally {
         let check_ins = self.polls - earlier.polls;
         let failed = self.failed - earlier.failed;

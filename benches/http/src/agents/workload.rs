@@ -67,7 +67,7 @@ impl DataSet {
         Self::Clusters,
     ];
 
-    /// Part of file names.
+    /// Returns a name for the files with this data.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Networks => "networks",
@@ -95,7 +95,7 @@ impl Workload {
         Self::Clusters,
     ];
 
-    /// A short name, for `--only`.
+    /// Returns the short name of the row, for `--only`.
     pub(crate) fn key(self) -> &'static str {
         match self {
             Self::Ranges => "ranges",
@@ -204,7 +204,7 @@ pub(crate) enum FigureLimit {
 }
 
 impl FigureBound {
-    /// Whether the result of a row is within the bound. A missing measurement is not.
+    /// Returns `true` if the result of a row is within the bound. A missing measurement is out of bounds.
     pub(crate) fn is_kept(&self, line: &Line) -> bool {
         let figure = line.figure(self.figure);
         match self.limit {

@@ -1,4 +1,4 @@
-//! The quantities that grow, and their sizes.
+//! Defines the quantities that grow, and their sizes.
 
 use crate::work::Size;
 
@@ -21,7 +21,7 @@ impl Axis {
     pub(crate) const ALL: [Self; 5] =
         [Self::Hosts, Self::InfraEnvs, Self::LiveImages, Self::ImageLength, Self::Connections];
 
-    /// A short name, for `--only`.
+    /// Returns the short name of the axis, for `--only`.
     pub(crate) fn key(self) -> &'static str {
         match self {
             Self::Hosts => "hosts",
@@ -32,7 +32,7 @@ impl Axis {
         }
     }
 
-    /// The heading of its section of the page.
+    /// Returns the heading of the section about the axis in the page.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Hosts => "Hosts of an infra-env",
@@ -43,7 +43,7 @@ impl Axis {
         }
     }
 
-    /// The unit of the sizes.
+    /// Returns the unit of the sizes.
     pub(crate) fn unit(self) -> &'static str {
         match self {
             Self::Hosts => "hosts",

@@ -110,10 +110,7 @@ mod tests {
     #[test]
     fn capacity_example_is_calculated() {
         let text = markdown(&[connections(&[(1, 0.75), (1000, 0.5)])]);
-        assert!(
-            text.contains("| `C` | CPU time of bytes, connections: 1,000 | 0.500 s/GiB |"),
-            "{text}"
-        );
+        assert!(text.contains("| `C` | CPU time of bytes, connections: 1,000 | 0.500 s/GiB |"), "{text}");
         // 9 of 10 Gbit/s are 1.0477 GiB/s: 954 s for 1,000 GiB.
         assert!(text.contains("| 10 Gbit/s | 1.05 GiB/s | 15.9 minutes | 0.524 |"), "{text}");
         assert!(text.contains("| 100 Gbit/s | 10.5 GiB/s | 1.59 minutes | 5.24 |"), "{text}");

@@ -1,4 +1,4 @@
-//! Axis: concurrent connections that request ranges of one image.
+//! Measures how the cost of Kindling grows with the number of concurrent connections that request ranges of one image.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,8 @@ const RANGE: u64 = 64 << 10;
 /// Interval of memory readings of the server.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Every size has its own server, because a server does not free the memory of many connections immediately.
+/// Measures one round. Every size has its own server, because a server does not free the memory of many connections
+/// immediately.
 pub(crate) fn round(house: &RunFolder, sizes: &[u64], round: u64) -> Result<AxisResult> {
     let setting = house.setting(&format!("connections-{round}"));
     let mut results = Vec::with_capacity(sizes.len());
@@ -66,7 +67,7 @@ fn size(house: &RunFolder, server: &Server, count: u64) -> Result<Vec<Measure>> 
     ])
 }
 
-/// Runs the clients, and reads the memory of the server meanwhile. Returns the maximum.
+/// Runs the clients, and returns the maximum memory of the server meanwhile.
 fn watched(server: &Server, clients: Vec<Client>, time: Duration) -> Result<(Tally, u64)> {
     let over = AtomicBool::new(false);
     let pid = server.pid();

@@ -1,4 +1,4 @@
-//! Axis: hosts with static networks in one infra-env.
+//! Measures how the cost of Kindling grows with the number of hosts with static networks in one infra-env.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::interrupt;
 use crate::measure::{lower, milliseconds};
 use crate::usage::CpuTime;
 
-/// Every size has its own server, whose host cache is empty at first.
+/// Measures one round. Every size has its own server, so that the host cache is empty at first.
 pub(crate) fn round(house: &RunFolder, sizes: &[u64], round: u64) -> Result<AxisResult> {
     let mut results = Vec::with_capacity(sizes.len());
     for &count in sizes {

@@ -1,4 +1,4 @@
-//! Axis: infra-envs in the inventory, on SQLite.
+//! Measures how the cost of Kindling grows with the number of infra-envs in the inventory, on SQLite.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ const CREATING_CLIENTS: usize = 8;
 const IMAGES: usize = 20;
 const LISTS: usize = 3;
 
-/// One inventory grows from size to size, and the server restarts at each size.
+/// Measures one round. One inventory grows from size to size, and the server restarts at each size.
 pub(crate) fn round(house: &RunFolder, sizes: &[u64], round: u64) -> Result<AxisResult> {
     let setting = house.setting(&format!("infra-envs-{round}"));
     let mut server = house.start(&setting)?;
@@ -145,7 +145,7 @@ fn get_some(
     ])
 }
 
-/// Size of the database, including its write-ahead log.
+/// Returns size of the database, including its write-ahead log.
 fn database_len(setting: &Setting) -> Result<u64> {
     let is_of_database =
         |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(".db"));

@@ -1,5 +1,5 @@
-//! Axis: length of the base image. The images are sparse. Bytes beyond the maximum length of a root file system follow
-//! the volume.
+//! Measures how the cost of Kindling grows with the length of the base image. The images are sparse. Bytes beyond the
+//! maximum length of a root file system follow the volume.
 
 use std::fs::{self, File};
 use std::path::Path;

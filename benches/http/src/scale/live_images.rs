@@ -1,4 +1,4 @@
-//! Axis: number of base images.
+//! Measures how the cost of Kindling grows with the number of base images.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,7 +15,8 @@ use crate::interrupt;
 use crate::measure::lower;
 use crate::work::Size;
 
-/// Servers start without hash records of their base images, and then again with these records.
+/// Measures one round. At each size, a server starts without hash records of its base images, and then again with these
+/// records.
 pub(crate) fn round(house: &RunFolder, sizes: &[u64], round: u64) -> Result<AxisResult> {
     let folder = house.path("live-images");
     let most = sizes.last().copied().unwrap_or_default();

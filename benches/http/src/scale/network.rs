@@ -1,4 +1,4 @@
-//! Static networks of simulated hosts.
+//! Generates the static networks of simulated hosts.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Requests that every axis measures.
+//! Sends the requests that every axis measures.
 
 use std::time::{Duration, Instant};
 

@@ -76,7 +76,7 @@ impl Curve {
         names
     }
 
-    /// The medians of a measurement by size.
+    /// Returns the medians of a measurement by size.
     pub(crate) fn medians(&self, name: &str) -> Vec<(u64, f64)> {
         let median = |point: &Point| Some((point.size, point.line.figure(name).and_then(middle)?));
         self.points.iter().filter_map(median).collect()
@@ -122,7 +122,7 @@ pub(crate) fn grouped(count: u64) -> String {
 }
 
 impl Report {
-    /// A table for each axis, after a line with the conditions of the run.
+    /// Returns a table for each axis, after a line with the conditions of the run.
     pub(crate) fn markdown(&self) -> String {
         let mut text = format!(
             "{}\nkindling {}. Medians of {} rounds, {} s for each measurement of rates:\n\n```sh\n{}\n```\n",

@@ -64,7 +64,7 @@ impl RunFolder {
         self.place.folder.join(name)
     }
 
-    /// A setup with only this base image, and with a data directory of the given name.
+    /// Returns a setup with only the base image of the run, and with a data directory of the given name.
     pub(crate) fn setting(&self, name: &str) -> Setting {
         let base = BenchBaseImage { openshift_version: VERSION.to_owned(), path: self.place.base.clone() };
         Setting { data: self.path(name), images: vec![base] }
@@ -86,7 +86,7 @@ impl RunFolder {
 }
 
 impl BenchBaseImage {
-    /// The base image's entry in the list of OS images.
+    /// Returns the base image's entry in the list of OS images.
     fn os_image_entry(&self) -> Value {
         json!({
             "openshift_version": self.openshift_version, "cpu_architecture": "x86_64",

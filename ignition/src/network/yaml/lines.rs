@@ -396,7 +396,7 @@ routes:
 
     proptest! {
         #[test]
-        fn any_line_is_within_the_document(text in "[a: \\-\n\r\u{85}\u{2028}#\\[{\u{a0}\u{7}]{0,60}", path in "[a.\\[\\]0]{0,9}") {
+        fn reported_lines_are_within_the_document(text in "[a: \\-\n\r\u{85}\u{2028}#\\[{\u{a0}\u{7}]{0,60}", path in "[a.\\[\\]0]{0,9}") {
             let count = text.lines().count();
             prop_assert!(LineIndex::read(&text).find(&path).is_none_or(|line| line <= count));
             let error = crate::network::yaml::read(&text).err();
