@@ -18,11 +18,11 @@ use support::{CONFIG, RunOutput, Scratch, check_each, published_images};
 struct RecordedImage {
     name: &'static str,
     image: &'static str,
-    /// After `iso kargs modify -a foobar=val`.
+    /// Digest after `iso kargs modify -a foobar=val`.
     kargs: Option<&'static str>,
     /// The digest that `miniso.dat` records.
     recorded: Option<&'static str>,
-    /// After `iso extract minimal-iso`, without and with `--rootfs-url https://example.com/rootfs`.
+    /// Digests after `iso extract minimal-iso`, without and with `--rootfs-url https://example.com/rootfs`.
     minimal: Option<[&'static str; 2]>,
 }
 

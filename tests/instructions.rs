@@ -51,7 +51,7 @@ fn decreased_count_is_reported() {
 }
 
 #[test]
-fn names_missing_on_either_side_fail() {
+fn operation_missing_in_baseline_or_counts_fails() {
     let expected =
         ["failed: pack: is not in the baseline", "failed: plan: is in the baseline, but was not counted"];
     let other = [counted_operation("open", 1000, 10), counted_operation("pack", 1, 1)];

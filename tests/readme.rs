@@ -19,7 +19,8 @@ use serde_json::Value;
 
 use support::{KINDLING, ProgramRun, RunOutput, Scratch, require_tool};
 
-/// Precedes the blocks. The toolchain is replaced, because the programs are already built and the tests are running.
+/// Commands before the blocks. They replace the toolchain, because the programs are already built and the tests are
+/// running.
 const PRELUDE: &str = r#"set -ex
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 cargo() {

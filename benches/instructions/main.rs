@@ -40,8 +40,8 @@ use tempfile::TempDir;
 
 /// The folder with a baseline for each version of the compiler, because each version generates other instructions.
 const BASELINES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/instructions/baselines");
-/// Makes glibc cache freed memory by size. Otherwise the time of an allocation depends on the layout of the rest of the
-/// heap, which varies the cost of a merge by 2.5 %.
+/// A setting that makes glibc cache freed memory by size. Otherwise the time of an allocation depends on the layout of
+/// the rest of the heap, which varies the cost of a merge by 2.5 %.
 const CHANGING_HEAP: (&str, &str) =
     ("GLIBC_TUNABLES", "glibc.malloc.mxfast=0:glibc.malloc.tcache_count=1000");
 /// The argument that makes this program run one operation and nothing more.

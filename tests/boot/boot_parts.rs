@@ -22,7 +22,7 @@ const ARM_FIRMWARE: &str = "/usr/share/qemu-efi-aarch64/QEMU_EFI.fd";
 const SECURE_FIRMWARE: &str = "/usr/share/OVMF/OVMF_CODE_4M.secboot.fd";
 const SECURE_VARIABLES: &str = "/usr/share/OVMF/OVMF_VARS_4M.ms.fd";
 const SIGNED_SHIM: &str = "/usr/lib/shim/shimx64.efi.signed";
-/// This build of GRUB reads its config from `EFI/debian` of the volume.
+/// A build of GRUB that reads its config from `EFI/debian` on the volume.
 const SIGNED_GRUB: &str = "/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed";
 
 /// The modules of isolinux that real images have next to it.

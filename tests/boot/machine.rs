@@ -31,7 +31,7 @@ const DEAD_ENDS: [&[u8]; 6] = [
 /// Length of the part of the serial log that a failed boot prints.
 const TAIL: usize = 3000;
 
-/// How the machine starts the image.
+/// The method by which a machine starts an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum StartMethod {
     /// A CD for a BIOS: El Torito, isolinux.

@@ -130,7 +130,7 @@ fn interrupted_edit_is_refused_until_it_is_reset() {
             let mut marked = image.bytes.clone();
             let start = usize::try_from(image.truth.ignition.unwrap().offset).unwrap();
             marked[start..start + EDIT_MARKER.len()].copy_from_slice(EDIT_MARKER);
-            // The state after half of the edit.
+            // Simulate an edit interrupted after it had changed a part of the first kernel arguments area.
             let kargs = usize::try_from(image.truth.kargs[0].offset).unwrap();
             marked[kargs..kargs + 4].copy_from_slice(b"half");
             scratch.write("image.iso", &marked);

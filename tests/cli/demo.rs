@@ -15,7 +15,7 @@ use crate::support::{Scratch, require_tool};
 
 const KINDLING: &str = env!("CARGO_BIN_EXE_kindling");
 
-/// Kills the program even if a test fails.
+/// A running demo, which is killed even if the test fails.
 struct RunningDemo(Child);
 
 impl Drop for RunningDemo {

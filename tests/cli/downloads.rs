@@ -121,7 +121,7 @@ fn read_to_end(stream: &mut impl Read) -> Vec<u8> {
 
 #[test]
 fn log_has_one_line_for_each_download_and_none_for_ranges() {
-    // `ServedImage::start` downloads the whole image.
+    // `ServedImage::start` downloads the whole image, so the log has a line for this download.
     let image = ServedImage::start(&[]);
     for at in 0..20 {
         let range = format!("Range: bytes={}-{}", at * 65_536, at * 65_536 + 65_535);

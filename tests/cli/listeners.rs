@@ -280,7 +280,7 @@ fn port_variables_of_the_image_service_are_accepted() {
     server.stop();
 }
 
-/// Starts a command with sockets at its descriptors from 3 on, like systemd.
+/// A script that starts a command with sockets at its descriptors from 3 on, like systemd.
 const SUPERVISOR: &str = r"
 import os, socket, sys
 names, program = sys.argv[1], sys.argv[2:]

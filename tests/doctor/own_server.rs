@@ -40,7 +40,7 @@ impl Drop for DemoServer {
 fn our_images_pass_for_every_client() {
     let demo = DemoServer::start();
     let report = examine_url(&demo.url, &DoctorOptions::default());
-    // The demo listens on a loopback address.
+    // The demo listens on a loopback address, so only the check of the service URL fails.
     assert_eq!(checks_with_outcome(&report, CheckOutcome::Fails), ["service-url"], "{report:#?}");
     assert_eq!(checks_with_outcome(&report, CheckOutcome::Untried), [""; 0], "{report:#?}");
     assert_eq!(refusing_clients(&report), [""; 0]);

@@ -67,7 +67,7 @@ impl DoctoredReply {
     }
 }
 
-/// Turns a correct response into a wrong one.
+/// A function that turns a correct response into a wrong one.
 pub(crate) type SharedReplyChange = Arc<dyn Fn(&DoctorRequest, &mut DoctoredReply) + Send + Sync>;
 
 /// Serves a file from threads that end with the test program.

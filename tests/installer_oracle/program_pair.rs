@@ -46,7 +46,7 @@ const UNRECOGNIZED: &str = "Unrecognized CoreOS ISO image";
 /// All files of a folder at one time.
 type FolderSnapshot = BTreeMap<String, ScratchFile>;
 
-/// How results are compared.
+/// The kind of comparison between the results of both programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ComparisonKind {
     /// Compares bytes.

@@ -458,7 +458,8 @@ fn reply_to_one_replica_changes_the_status_on_both() {
         }
         assert_eq!(two.inventory.tasks().assessed_clusters(), 0, "only the leader assesses");
 
-        // The leader dies. The next leader gets no notification of this change.
+        // The leader dies before the host reports poor hardware, and the next leader gets no notification of this
+        // report.
         leader.abort();
         standby.abort();
         let _ = (leader.await, standby.await);

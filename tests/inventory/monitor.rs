@@ -73,7 +73,7 @@ fn silent_hosts_are_disconnected_in_few_changes_and_reading_them_writes_nothing(
         }))
         .await;
         clock.advance(Duration::from_secs(61));
-        // One host checks in.
+        // One of the silent hosts checks in.
         let returning = &agents[HOSTS / 2];
         returning.request_steps().await.json_with_status(200);
         let list = format!("/v2/infra-envs/{env}/hosts");

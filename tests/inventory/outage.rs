@@ -12,7 +12,7 @@ use crate::database::{TestDatabase, postgres_url};
 use crate::service::{PULL_SECRET, TestService};
 use crate::store::block_on;
 
-/// How the proxy handles connections to its server.
+/// The proxy's handling of connections to its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProxyMode {
     Forward,

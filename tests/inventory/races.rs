@@ -346,7 +346,7 @@ async fn elect(inventory: &Inventory, cluster: Uuid, host: Key) {
 /// Two replicas make 200 concurrent changes of a cluster's hosts. No change is lost, and the cluster gets one bootstrap
 /// host although each change writes another record.
 #[test]
-fn concurrent_changes_of_a_clusters_hosts_lose_nothing() {
+fn concurrent_changes_to_hosts_of_a_cluster_are_all_stored() {
     on_each_database_by_url(async |service, url| {
         let body = json!({"name": "demo", "openshift_version": "4.18", "pull_secret": PULL_SECRET});
         let cluster = service.post("/v2/clusters", &body).await.json_with_status(201)["id"].clone();

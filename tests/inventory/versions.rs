@@ -122,7 +122,7 @@ fn credentials_in_the_url_of_an_os_image_are_not_shown() {
         assert_eq!(added["url"], "http://*****@mirror.example/live.iso");
         let list = service.get("/v2/os-images").await.json_with_status(200);
         assert_eq!(list.as_array().unwrap().last(), Some(&added));
-        // The download uses the credentials.
+        // The record contains the credentials, because the download uses them.
         let stored = service.inventory.added_images().await.unwrap();
         assert_eq!(stored[0].url, image["url"]);
     });
@@ -183,7 +183,8 @@ fn configured_os_images_cannot_be_deleted_and_new_ones_are_checked() {
             let actual = service.post("/v2/os-images", &body).await.refusal_reason(400);
             assert!(actual.contains(reason), "{actual}");
         }
-        // The names of base image files contain their versions.
+        // The names of base image files contain the `version` of the image, so two images with the same `version` and
+        // architecture must have the same URL and digest.
         service.post("/v2/os-images", &os_image("4.98")).await.json_with_status(201);
         service.post("/v2/os-images", &os_image("4.97")).await.json_with_status(201);
         let mut other = os_image("4.96");
@@ -191,7 +192,8 @@ fn configured_os_images_cannot_be_deleted_and_new_ones_are_checked() {
         let reason = service.post("/v2/os-images", &other).await.refusal_reason(409);
         let expected = "the OS image for version 4.98 and architecture x86_64 has the version 9.9 too, but another url or sha256";
         assert_eq!(reason, expected);
-        // URLs contain either version of an image.
+        // URLs contain the `openshift_version` or the `version` of an image, so the `version` of an image must not be
+        // the `openshift_version` of another image.
         other["version"] = json!("4.98");
         let reason = service.post("/v2/os-images", &other).await.refusal_reason(409);
         assert_eq!(reason, "the OS image for version 4.98 has the version 9.9; URLs could mean either image");

@@ -130,12 +130,12 @@ async fn record_without_ctime_and_inode_is_not_trusted() {
 async fn files_of_the_library_are_read_only() {
     let (server, place) = (ImageFileServer::with_file(first_image()).await, LibraryFolder::new());
     let os_image = os_image(&server.url("a.iso"));
-    // A downloaded file.
+    // The library makes a downloaded file read-only.
     let library = place.open([os_image.clone()]);
     within_time_limit(library.base(&os_image)).await.unwrap();
     assert_eq!(file_mode(&place.file(NAME)), 0o400);
     drop(library);
-    // A file that an administrator has copied there.
+    // The library makes a file that an administrator has copied into its directory read-only.
     fs::remove_file(place.file(NAME)).unwrap();
     fs::set_permissions(place.write(NAME, second_image()), Permissions::from_mode(0o644)).unwrap();
     let library = place.open([os_image.clone()]);
@@ -145,7 +145,7 @@ async fn files_of_the_library_are_read_only() {
     );
     assert_eq!(file_mode(&place.file(NAME)), 0o400);
     drop(library);
-    // The library replaces even this file.
+    // The library can replace this read-only file, because its digest is not the digest in the catalogue.
     let verified_image = with_digest(os_image);
     let library = place.open([verified_image.clone()]);
     within_time_limit(library.base(&verified_image)).await.unwrap();

@@ -96,7 +96,7 @@ impl ImageReply {
     }
 }
 
-/// Delays replies until it is opened.
+/// A gate, which delays replies until the test opens it.
 #[derive(Clone, Debug)]
 pub(crate) struct ReplyGate(watch::Sender<bool>);
 

@@ -13,7 +13,7 @@ use crate::support::Scratch;
 /// Minimum contrast of text, by WCAG 2.2, 1.4.3.
 pub(crate) const MIN_CONTRAST: f64 = 4.5;
 
-/// Finds the text with the lowest contrast to its background. Returns the text and the contrast.
+/// A script that finds the text with the lowest contrast to its background, and returns the text and the contrast.
 pub(crate) const WORST: &str = r"
     const parse = (color) => {
       const numbers = color.match(/[\d.]+/g).map(Number);
@@ -105,7 +105,7 @@ fn controls_have_accessible_names() {
     });
 }
 
-/// Finds texts that break inside a word: they have more lines than words.
+/// A script that finds texts that break inside a word: they have more lines than words.
 const BROKEN: &str = r"
     const selector = 'h1, h2, h3, h4, label, legend, button, th, td, dt, .badge, .name, .facts';
     const isHead = (it) => it.closest('thead') && getComputedStyle(it.closest('thead')).position === 'absolute';
@@ -120,7 +120,7 @@ const BROKEN: &str = r"
     const words = (text) => text.data.trim().split(/[\s-]+/).length;
     return [texts.length, texts.filter((text) => lines(text) > words(text)).map((text) => text.data)];";
 
-/// Returns `true` if a table or an element in it is wider than the panel around it.
+/// A script that returns `true` if a table or an element in it is wider than the panel around it.
 const WIDER: &str = r"
     const panels = [...document.querySelectorAll('table.panel, .inside')].filter((it) => it.checkVisibility());
     return panels.filter((it) => it.scrollWidth > it.clientWidth).map((it) => it.className);";

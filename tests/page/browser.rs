@@ -33,7 +33,8 @@ pub(crate) mod key {
     pub(crate) const ESCAPE: &str = "\u{e00c}";
 }
 
-/// Limits the number of tests that use a browser at a time. On two processors, more concurrent browsers take longer.
+/// A limit on the number of tests that use a browser at a time. On two processors, more concurrent browsers take
+/// longer.
 static TURNS: Semaphore = Semaphore::const_new(2);
 /// Browsers that no test uses at the moment. They run while a test uses a browser or waits for one.
 static IDLE: Mutex<Vec<BrowserProcess>> = Mutex::new(Vec::new());

@@ -206,7 +206,7 @@ impl Pipe {
     }
 }
 
-/// Starts a thread with an event loop and returns the sender for its connections.
+/// A handle to a thread with an event loop, which receives new connections through the handle.
 struct Worker {
     arrivals: mpsc::Sender<TcpStream>,
     bell: PipeWriter,

@@ -17,7 +17,7 @@ use rustls::{ClientConfig, ClientConnection};
 use crate::exchange::{Exchange, ExpectedResponse};
 use crate::interrupt;
 
-/// How long a blocking socket waits before it checks whether the run has ended.
+/// Time for which a blocking socket waits before it checks whether the run has ended.
 pub(crate) const POLL_TIMEOUT: Duration = Duration::from_millis(100);
 /// Maximum time in which a server sends nothing before the connection fails.
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -86,7 +86,7 @@ pub(crate) fn write_post(request: &mut Vec<u8>, target: &Target, headers: &str, 
     request.extend_from_slice(body);
 }
 
-/// Whether a read waits for data.
+/// The behaviour of a read if no data is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitMode {
     /// Waits up to [`POLL_TIMEOUT`] in the call itself.
@@ -327,7 +327,7 @@ fn connected(address: SocketAddr, receive_buffer: Option<usize>) -> Result<TcpSt
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     if let Some(len) = receive_buffer {
-        // Set before connecting, because the size decides the first window that the client offers.
+        // Set the buffer size before connecting, because it determines the first TCP window.
         sockopt::set_socket_recv_buffer_size(&socket, len)?;
     }
     rustix::net::connect(&socket, &address)?;

@@ -24,7 +24,7 @@ use crate::random::Random;
 
 /// Number of reads from one connection before the next connection gets its turn.
 const TURNS: usize = 4;
-/// How long clients may run past the end of the measurement to finish pending responses.
+/// Maximum time for which clients may run past the end of the measurement to finish pending responses.
 const OVERTIME: Duration = Duration::from_secs(300);
 
 /// The requests that a client repeats.
@@ -64,7 +64,7 @@ impl Script {
     }
 }
 
-/// When clients stop.
+/// The condition under which clients stop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Until {
     /// After one response each.

@@ -112,7 +112,7 @@ fn content_range(value: &str) -> Result<ContentRange> {
     Ok(range)
 }
 
-/// Accepts only digits, because `parse` alone accepts a sign.
+/// Parses an unsigned number. Accepts only digits, because `parse` alone accepts a sign.
 fn number(text: &str) -> Result<u64> {
     ensure!(!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()), "{text:?} is not a number");
     text.parse().with_context(|| format!("{text:?} is not a number"))

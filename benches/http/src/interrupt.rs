@@ -1,4 +1,4 @@
-//! Handling of Ctrl-C and similar signals. Everything that waits checks a flag, so that a signal stops the servers and
+//! Handles Ctrl-C and similar signals. Everything that waits checks a flag, so that a signal stops the servers and
 //! removes the folders.
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -15,7 +15,8 @@ pub(crate) struct Machine {
     pub(crate) cpu: String,
     pub(crate) cores: usize,
     pub(crate) kernel: String,
-    /// The TCP congestion control; empty in older files. BBR uses timers, which cost more than they gain on loopback.
+    /// The TCP congestion control; empty in files of older versions of the bench. BBR uses timers, which cost more than
+    /// they gain on loopback.
     #[serde(default)]
     pub(crate) congestion: String,
     /// Load average of the last minute, before the run.

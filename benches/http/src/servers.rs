@@ -72,7 +72,7 @@ impl RunFiles {
     }
 }
 
-/// The program, and how it is restarted.
+/// The program of a contestant, which determines how the bench restarts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ServerKind {
     Kindling,
@@ -92,7 +92,7 @@ impl ServerKind {
     }
 }
 
-/// How nginx passes files to the kernel.
+/// The method by which nginx passes files to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NginxSetting {
     Sendfile,
@@ -122,7 +122,7 @@ impl NginxSetting {
     }
 }
 
-/// Whether Kindling responds to requests for cached ranges without its HTTP library.
+/// The state of Kindling's fast path, which responds to requests for cached ranges without the HTTP library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FastPath {
     On,

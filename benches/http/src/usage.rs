@@ -33,7 +33,7 @@ impl CpuTime {
     fn add(&mut self, pid: u32) -> Result<()> {
         for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
             let Ok(thread) = entry?.file_name().to_string_lossy().parse() else { continue };
-            // A thread may end between the two calls, and the kernel may lack the counter.
+            // The counter is missing if the thread has ended since it was listed, or if the kernel does not support it.
             let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).unwrap_or_default();
             if let Some(time) = text.split(' ').next().and_then(|word| word.parse().ok()) {
                 self.threads.insert((pid, thread), time);

@@ -143,7 +143,7 @@ fn all(transport: Transport, size: Size) -> Vec<Work> {
     tasks.into_iter().map(|task| Work { transport, task }).collect()
 }
 
-/// Selects the work with exactly this key, else the work whose key contains it.
+/// Selects the work with exactly this key, otherwise the work whose keys contain it.
 pub(crate) fn chosen(only: Option<&str>, size: Size) -> Vec<Work> {
     let mut works: Vec<Work> =
         [Transport::Plain, Transport::Tls].into_iter().flat_map(|transport| all(transport, size)).collect();

@@ -110,7 +110,7 @@ fn copy_and_inspect(mut from: TcpStream, mut to: TcpStream, mut look: impl FnMut
     let _ = to.shutdown(Shutdown::Write);
 }
 
-/// Finds the heads of messages in a stream and skips their bodies.
+/// A parser that finds the heads of messages in a stream and skips their bodies.
 #[derive(Debug, Default)]
 struct HeadParser {
     head: Vec<u8>,

@@ -212,7 +212,7 @@ fn preflight_lists_warnings() {
         assert_eq!(response["network"][0]["rule"], "unused-mac", "{response}");
         assert_eq!(response["network"][0]["severity"], "warning", "{response}");
         assert_eq!(response["ignition"][0]["pointer"], "/storage/files/0/mode", "{response}");
-        // The test service listens on a loopback address.
+        // `addresses` contains a warning, because the test service listens on a loopback address.
         let addresses = response["addresses"].as_array().unwrap();
         assert_eq!(addresses.len(), 1, "{response}");
         assert_eq!(addresses[0]["severity"], "warning", "{response}");

@@ -133,11 +133,11 @@ fn old_database_is_refused_without_a_change() {
     });
 }
 
-/// Undoes the migration that adds memberships.
+/// Statements that undo the migration that adds memberships.
 const BEFORE_MEMBERSHIPS: &str = "DROP TABLE memberships; ALTER TABLE records DROP COLUMN seen_basis; \
     DELETE FROM _sqlx_migrations WHERE version = 10";
 
-/// Undoes the migration that adds assessments, after [`BEFORE_MEMBERSHIPS`].
+/// Statements that undo the migration that adds assessments, after [`BEFORE_MEMBERSHIPS`].
 const BEFORE_ASSESSMENTS: &str = "ALTER TABLE records DROP COLUMN seen_hosts; \
     ALTER TABLE records DROP COLUMN seen_generations; ALTER TABLE records DROP COLUMN seen_cluster; \
     DELETE FROM _sqlx_migrations WHERE version = 9";

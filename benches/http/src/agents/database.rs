@@ -11,7 +11,7 @@ const FILE: &str = "kindling.db";
 #[derive(Debug, Clone)]
 pub(crate) enum DatabaseServer {
     Sqlite,
-    /// The URL of any database of the PostgreSQL server. The bench creates its databases beside that one.
+    /// The URL of any database on the PostgreSQL server. The bench creates its own databases on this server.
     Postgres(String),
 }
 

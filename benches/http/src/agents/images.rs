@@ -34,7 +34,8 @@ impl ServerImages {
             let target = server.target().at(&format!("/i/{id}/full.iso"));
             images.push((Arc::new(target.clone()), length(&target)?));
         }
-        // All images contain the same base image, whose pages are in the page cache after the first download.
+        // Download only the first image: all images contain the same base image, whose pages are then in the page
+        // cache.
         if let Some((target, total)) = images.first() {
             let (sent_digest, reported_digest) =
                 (base::download(target, *total, None)?, infra_env::digest(target)?);

@@ -52,7 +52,7 @@ pub(crate) fn read(
     Ok(MeasuredList { first_byte, cpu, items: items.count, len: answer.len() })
 }
 
-/// Counts the objects of a JSON array without storing them: a list of 10,000 hosts may be 500 MB long.
+/// A counter of the objects in a JSON array. It does not store them, because a list of 10,000 hosts may be 500 MB long.
 #[derive(Debug, Default)]
 struct ItemCounter {
     /// Number of open arrays and objects.

@@ -20,7 +20,7 @@ use crate::measure::{MIB, lower, milliseconds};
 use crate::random::Random;
 use crate::usage::{CpuTime, Memory, private_pages};
 
-/// How long agents check in before the first range is requested.
+/// Time for which agents check in before the first range is requested.
 const LEAD: Duration = Duration::from_millis(100);
 /// Maximum length of a list in memory, in bytes. The list of clusters is the longest.
 const MAX_KEPT: usize = 64 << 20;
@@ -105,7 +105,7 @@ impl ServerPair {
             interrupt::sleep(round.time)?;
             Ok(start)
         })?;
-        // Check-ins that began in time may end later.
+        // Measure the actual duration, because check-ins that began in time may end late.
         let elapsed = start.elapsed();
         let cpu = CpuTime::read(self.first.pid())?.since(&before);
         Ok(vec![RoundSample::of_subject(cost_of_check_ins(cpu, elapsed, &load)).with_load(load)])

@@ -125,7 +125,7 @@ impl Bench<'_> {
                 _ => pair.check_ins(round),
             })?;
         }
-        // The pages of the program are private only while no other server runs.
+        // Measure starts while no other server runs: only then are the pages of the program private.
         self.starts(storage, &fleet, &alone)
     }
 
@@ -137,7 +137,8 @@ impl Bench<'_> {
         let load = SimulatedLoad::start(server, &infra_envs, &self.house, &self.sizes)?;
         let (alone, paired): (Vec<Workload>, Vec<Workload>) =
             workloads.iter().partition(|workload| **workload == Workload::SimulatedList);
-        // Runs before a second server shares the pages of the program, and before pages of the base image are mapped.
+        // Measure the list before a second server shares the pages of the program, and before pages of the base image
+        // are mapped.
         self.rows(&alone, |_, _| load.list())?;
         if !paired.is_empty() {
             let second = self.house.start(self.house.copy("second", &storage)?)?;

@@ -120,7 +120,7 @@ impl SimulatedLoad {
         Ok((done, self.requests()?.since(before, u64::try_from(expected)?)))
     }
 
-    /// Measures ranges of this server, and, as the control, of another one with the same images.
+    /// Measures ranges of this server, and, as the control, of another server with the same images.
     ///
     /// # Errors
     ///
