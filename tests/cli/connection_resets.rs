@@ -71,7 +71,7 @@ fn reset_a_batch(images: &ServedImage) {
         stream.read_exact(&mut start).unwrap();
         assert!(start.starts_with(b"HTTP/1.1 20"));
     }
-    // By now, the server has passed the rest to the kernel and waits for the next request.
+    // Wait until the server has passed the rest of each response to the kernel and waits for the next request.
     thread::sleep(Duration::from_millis(400));
     for stream in streams.iter().step_by(2) {
         socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO)).unwrap();

@@ -72,7 +72,7 @@ fn work_stops_when_the_client_disconnects() {
     let mut leaving = server.connect();
     leaving.write_all(slow_infra_env_request(HOSTS).as_bytes()).unwrap();
     wait_for("the work has started", || used() > of_all / 20);
-    // Sends a reset: after a mere close, the client could still be waiting for the response.
+    // Make the client send a reset: after a mere close, it could still wait for the response.
     set_socket_linger(&leaving, Some(Duration::ZERO)).unwrap();
     drop(leaving);
     let mut last = Duration::ZERO;

@@ -47,7 +47,7 @@ fn initrd_contains_the_nmstatectl_of_the_image() {
     let archive = scratch.read("nmstate.img");
     assert!(only_member(&archive) == ("/usr/bin/nmstatectl".to_owned(), fake_program()));
     assert_eq!(file_mode(&scratch.files(), "nmstate.img") & 0o600, 0o600);
-    // The same from a separate root file system, and to standard output, the default.
+    // Extract the same archive from a separate root file system, and to standard output, which is the default.
     for line in ["-o - image.iso", "image.iso", "rootfs.img", "--output - rootfs.img"] {
         assert!(
             scratch.run_kindling(&format!("iso extract nmstatectl {line}")).expect_success() == archive,

@@ -470,7 +470,7 @@ fn inspect_shows_embedded_data() {
     scratch.run_kindling("iso verify image.iso").expect_success();
 }
 
-/// The report on an edited image contains the edit, and that the boot methods are the same as the base image's.
+/// The report on an edited image shows the edit, and whether its boot files are the same as in the base image.
 #[test]
 fn inspect_compares_boot_files_with_the_base() {
     let scratch = full_featured_image().scratch_with_image();

@@ -227,7 +227,7 @@ async fn serve_call(
         }
         Some(InjectedFault::Cut) | None => answers(call).await,
     };
-    // The test may have taken the list meanwhile.
+    // The test may have taken the call from the list before this response.
     if let Some(call) = state.lock().unwrap().calls.get_mut(number) {
         call.status = Some(reply.status);
     }

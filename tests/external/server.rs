@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
-/// The service URL. It is part of minimal images, so both servers need the same URL.
+/// The service URL. It is part of minimal images, so two servers need the same URL to send the same images.
 pub(crate) const IMAGES_URL: &str = "http://images.example:8080/prefix";
 pub(crate) const ID: &str = "7c5b3a6e-6f5f-4e22-9b7c-1a3b2f0d9c11";
 

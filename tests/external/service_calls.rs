@@ -40,7 +40,7 @@ async fn each_image_makes_the_same_calls_as_the_go_service() {
         ),
         (format!("/byid/{ID}/4.19/x86_64/disconnected.iso"), vec![config("disconnected-iso"), ID.to_owned()]),
         (format!("/images/{ID}/pxe-initrd?version=4.14"), vec![without_kind.clone(), early_boot]),
-        // The inputs of this image are cached by now.
+        // The previous request has cached the inputs of this initrd, so one call is enough to check them.
         (format!("/images/{ID}/pxe-initrd?version=4.18"), vec![without_kind]),
         ("/boot-artifacts/kernel?version=4.14".to_owned(), vec![]),
     ] {

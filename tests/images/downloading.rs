@@ -37,7 +37,7 @@ fn waiting_for_a_download_does_not_delay_other_requests() {
         let waiting: Vec<_> = (0..WAITING)
             .flat_map(|_| [tokio::spawn(range("full.iso")), tokio::spawn(range("minimal.iso"))])
             .collect();
-        // Meanwhile, the image server responds to other requests.
+        // While these requests wait, the image server responds to other requests.
         let mut others = 0;
         while inputs.asked() - others < WAITING * 2 {
             assert_eq!(server.get(&format!("/i/{id}/boot-trace")).await.status(), 200);

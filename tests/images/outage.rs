@@ -108,7 +108,7 @@ fn change_by_another_replica_is_visible_within_half_a_second() {
             times.push(wait_for_change(other, &path, &before).await);
             assert_eq!(etag(other, &path).await, etag(one, &path).await);
         }
-        // On a busy machine, single durations may be longer.
+        // Only the median counts, because single durations may be longer on a busy machine.
         times.sort();
         assert!(times[2] < Duration::from_millis(500), "{times:?}");
         assert!(other.metric("kindling_feed_notifications_total").await >= 5.0);

@@ -164,7 +164,7 @@ fn concurrent_requests_share_one_check_of_the_database() {
     with_known_image(async |server, database, _| {
         let mut blocker = PgConnection::connect(&database.url).await.unwrap();
         blocker.execute("BEGIN; LOCK TABLE records IN ACCESS EXCLUSIVE MODE").await.unwrap();
-        // Within a transaction, PostgreSQL shows the same activity all the time.
+        // Watch on a connection without a transaction: within one, PostgreSQL shows the same activity all the time.
         let mut watcher = PgConnection::connect(&database.url).await.unwrap();
         let (start, mut most) = (Instant::now(), 0);
         // The server may still use the result of an earlier check, and then no check waits.

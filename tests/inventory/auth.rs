@@ -247,7 +247,7 @@ fn infra_env_token_reads_its_cluster() {
             "Object Not Found"
         );
         send_as_agent(service, "/v2/clusters", &token).await.refusal_reason(401);
-        // The same token in a URL grants no access.
+        // In the query of a URL, the token of the agent grants no access.
         service.get(&format!("{}?api_key={token}", path(&own))).await.refusal_reason(401);
     });
 }

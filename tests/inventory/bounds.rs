@@ -58,7 +58,7 @@ fn rejects_reports_above_the_limit_of_a_host() {
     on_each_database(async |service| {
         let agent = FakeAgent::register_in_new_infra_env(service).await;
         agent.reply_to_step("inventory", &inventory_report_of_len(MIB)).await.json_with_status(204);
-        // These results are stored by image name, next to earlier results.
+        // The service stores these results by image name, in addition to earlier results, until they reach the limit.
         let mut stored_count = 0;
         let refused = loop {
             let image =
@@ -74,7 +74,7 @@ fn rejects_reports_above_the_limit_of_a_host() {
         let reason =
             format!("reports of host {} too large together, discarded (limit 2097152 bytes)", agent.id);
         assert_eq!(refused.refusal_reason(413), reason);
-        // The service stores the name twice.
+        // The service stores each image name twice, so only one result fits.
         assert_eq!(stored_count, 1);
         // The service still accepts a report that needs no more space.
         agent.reply_to_step("inventory", &inventory_report("small")).await.json_with_status(204);

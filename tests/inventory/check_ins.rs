@@ -400,7 +400,8 @@ fn check_in_of_a_cached_host_reads_nothing() {
                 let request = request.header("discovery_agent_version", &agent.version);
                 send_request(request.header("X-Secret-Key", token)).await.json_with_status(200)
             };
-            // The first check-in stores the difference between the two clocks, and the second one reads the host.
+            // The first check-in stores the difference between the clocks of the agent and the service. The second
+            // check-in reads the host.
             ask().await;
             ask().await;
             let reads = || service.inventory.records().store().metrics().durations(Operation::Read).count();

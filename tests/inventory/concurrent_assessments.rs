@@ -141,7 +141,7 @@ fn host_that_changes_during_an_assessment_keeps_its_status() {
         cluster.report_good(2).await;
         cluster.report_poor(0).await;
         let events = cluster.event_count().await;
-        // By then, the replica has read its view of the cluster.
+        // Stop the assessment at its second read of the cluster, after it has read the view of the cluster.
         store.set(Gate::ClosedAfter(1));
         let assessment = spawn_assessment(&inventory);
         store.wait_for_arrivals(2).await;

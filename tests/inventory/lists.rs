@@ -170,7 +170,7 @@ async fn assert_ranges(service: &TestService, path: &str, expected: &[String]) {
         let list = service.get(&format!("{path}{joint}offset={offset}{limited}")).await.json_with_status(200);
         let end = limit.map_or(expected.len(), |limit| expected.len().min(offset + limit));
         assert_eq!(ids_in_list(&list), expected[offset.min(end)..end], "{path} {offset} {limit:?}");
-        // The same items as in the whole list.
+        // The page has the same items as this part of the whole list.
         assert_eq!(list.as_array().unwrap(), &whole.as_array().unwrap()[offset.min(end)..end]);
     }
 }

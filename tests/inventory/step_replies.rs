@@ -185,7 +185,7 @@ fn unexpected_replies_are_stored_or_ignored() {
     on_each_database(async |service| {
         let fleet = Fleet::register(service, 1, &json!({})).await;
         let agent = &fleet.agents[0];
-        // No poll requested these reports.
+        // The service stores these reports although no poll has requested them.
         let names = json!({"resolutions": [{"domain_name": "a.example", "ipv4_addresses": ["192.0.2.1"]}]});
         agent.reply_to_step("domain-resolution", &names).await.json_with_status(204);
         let vips = json!([{"vip": "192.0.2.9", "vip_type": "api", "verification": "succeeded"}]);

@@ -137,7 +137,7 @@ fn missing_older_and_newer_summaries_are_rebuilt() {
             service.inventory.assess_clusters().await.unwrap();
             let expected = [decided(&agents[0]).await, decided(&agents[1]).await];
             loss.apply(&agents[0]).await;
-            // The second service has nothing in memory.
+            // Restart the service, so that it has no facts in memory.
             drop(agents);
             service.stop().await;
             service = start(url, |_| {}).await;

@@ -264,7 +264,7 @@ fn errors_of_uploaded_files_are_shown() {
         assert_eq!(service.infra_envs().await.len(), 0);
         // A file with the same name replaces the rejected file and adds its host.
         browser.upload_and_wait_for_host("site.yaml", NMSTATE, "Host 1: site.yaml").await;
-        // The title of the rejected host has a line number.
+        // The accepted host replaces the rejected host, whose title has a line number.
         browser
             .wait_until(
                 "return document.querySelector('.machine legend')?.textContent === 'Host 1: site.yaml'",

@@ -232,7 +232,7 @@ fn cluster_of_a_host_has_its_name_and_status() {
         }
         browser.find_visible("#refresh").await.click().await;
         let requests = browser.new_requests().await;
-        // One request reads all clusters. A change of the cluster while the page loads causes another one.
+        // One request reads all clusters. A change to the cluster while the page loads causes another request.
         let count = requests.iter().filter(|url| url.ends_with("/clusters")).count();
         assert!((1..=2).contains(&count), "{requests:?}");
         // The dialog for the deletion of the infra-env explains what happens to the cluster's hosts.

@@ -71,7 +71,7 @@ pub(crate) enum Until {
     Once,
     /// After this time and the end of pending responses.
     Elapsed(Duration),
-    /// After each client has replayed its ranges this many times: the same work for every server, whatever the order.
+    /// After each client has replayed its ranges this many times, so that every server does the same work.
     Replayed(usize),
 }
 

@@ -27,7 +27,7 @@ fn check_in_changes_only_its_columns() {
     on_each_store(async |fixture| {
         let env = new_infra_env_key();
         let (host, other) = (new_host_key(env), new_host_key(new_infra_env_key()));
-        // The same machine in two infra-envs.
+        // One machine may be a host of two infra-envs, with the same id.
         let same = Key { id: host.id, ..other };
         for key in [host, other, same] {
             fixture.commit_steps([Step::Insert(new_row(key))]).await;

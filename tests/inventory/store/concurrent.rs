@@ -374,7 +374,7 @@ fn deadlock_victim_is_retried() {
         lock(&mut connection, other).await.unwrap();
         let next = |key| Step::Replace(Row { generation: 2, ..new_row(key) });
         let outside = async {
-            // By then, the change has locked the first record and waits for the second.
+            // Wait until the change has locked the first record and waits for the second record.
             tokio::time::sleep(std::time::Duration::from_millis(300)).await;
             lock(&mut connection, one).await.unwrap();
             connection.execute("COMMIT").await.unwrap();

@@ -77,7 +77,7 @@ fn reports_of_a_conflicting_change_are_not_stored() {
 fn removed_host_leaves_no_reports_and_addresses() {
     on_each_store(async |fixture| {
         let (host, other) = (new_host_key(new_infra_env_key()), new_host_key(new_infra_env_key()));
-        // The same machine in two infra-envs.
+        // One machine may be a host of two infra-envs, with the same id.
         let other = Key { id: host.id, ..other };
         for key in [host, other] {
             let columns = Columns { macs: Some(BTreeSet::from(["a".to_owned()])), ..Columns::default() };
@@ -294,7 +294,7 @@ fn reservation_and_replacement_of_a_record_do_not_deadlock() {
         session.execute(sqlx::AssertSqlSafe(lock)).await.unwrap();
         let replacement = fixture.commit([Step::Remove(key, 1), Step::Insert(new_row(key))]);
         let reservation = async {
-            // By then, the replacement waits for the first lock, and has not locked the row.
+            // Wait until the replacement waits for the advisory lock. It has not locked the row yet.
             tokio::time::sleep(std::time::Duration::from_millis(300)).await;
             let row = format!("SELECT 1 FROM records WHERE id = '{}' FOR UPDATE NOWAIT", key.id);
             session.execute(sqlx::AssertSqlSafe(row)).await.unwrap();

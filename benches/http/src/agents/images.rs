@@ -23,7 +23,7 @@ const RANGE: u64 = 16 << 10;
 pub(crate) struct ServerImages(Vec<(Arc<Target>, u64)>);
 
 impl ServerImages {
-    /// Reads all images once, so that the measurements do not include the first read.
+    /// Requests a byte of every image and downloads the first one, so that the measurements do not include first reads.
     ///
     /// # Errors
     ///

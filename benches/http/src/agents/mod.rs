@@ -125,7 +125,7 @@ impl Bench<'_> {
                 _ => pair.check_ins(round),
             })?;
         }
-        // Measure starts while no other server runs: only then are the pages of the program private.
+        // Measure the row `start` while no other server runs: only then are the pages of the program private.
         self.starts(storage, &fleet, &alone)
     }
 

@@ -51,7 +51,7 @@ pub(crate) enum Workload {
 pub(crate) enum DataSet {
     /// Hosts of four infra-envs with static networks.
     Networks,
-    /// The same infra-envs, whose hosts are simulated.
+    /// The infra-envs of `Networks`, with hosts of `kindling simulate`.
     Simulated,
     /// Hosts of one infra-env.
     Hosts(ReportSize),
