@@ -153,7 +153,7 @@ async fn operator_serves_images_of_watched_objects() {
     let unknown = reqwest::get(format!("{origin}/i/{}/full.iso", Uuid::new_v4())).await.unwrap();
     assert_eq!(unknown.status(), 404);
 
-    // An accepted change of the object changes the image; a refused one does not.
+    // An accepted change to the object changes the image; a refused change does not.
     objects[0]["spec"]["kernelArguments"] = json!([{"operation": "append", "value": "quiet"}]);
     objects[0]["metadata"]["resourceVersion"] = "8".into();
     operator.apply(&objects).unwrap();

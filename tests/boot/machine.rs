@@ -127,7 +127,7 @@ impl StartMethod {
     }
 }
 
-/// A machine before its start.
+/// The setup of a virtual machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MachineSetup<'a> {
     pub(crate) programs: &'a BootPrograms,
@@ -235,7 +235,7 @@ impl<'a> MachineSetup<'a> {
     }
 }
 
-/// Adds firmware with protected variables. Changes of the variables apply only to this boot.
+/// Adds firmware with protected variables. Changes to the variables apply only to this boot.
 fn add_secure_firmware(command: &mut Command, firmware: &SecureFirmware) {
     command.args(["-machine", "smm=on", "-global", "driver=cfi.pflash01,property=secure,value=on"]);
     let code = format!("if=pflash,unit=0,format=raw,readonly=on,file={}", firmware.code.display());

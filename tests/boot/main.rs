@@ -198,7 +198,8 @@ boots! {
     with_replaced_boot_image: run full full full full;
 }
 
-/// Boots the products that differ on another processor: this boot image holds kernel, arguments and Ignition area.
+/// Boots the products that differ on IBM Z, whose boot image contains the kernel, the kernel arguments and the Ignition
+/// area.
 mod mainframe {
     use super::{StartMethod, check_product, products};
 

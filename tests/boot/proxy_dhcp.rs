@@ -43,7 +43,7 @@ pub(crate) fn start_proxy_dhcp(url: &str) -> u16 {
     port
 }
 
-/// Returns the response to a frame, or `None` if the frame is not a request of an HTTP boot client.
+/// Returns the response to a frame, or `None` if the frame is not a request from an HTTP boot client.
 fn offer_for(frame: &[u8], url: &str) -> Option<Vec<u8>> {
     let is_bootp = frame.get(12..14)? == [8, 0] && frame.get(23)? == &17 && frame.get(36..38)? == [0, 67];
     let (bootp, options) = frame.get(HEADERS..)?.split_at_checked(FIELDS)?;

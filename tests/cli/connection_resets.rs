@@ -31,7 +31,7 @@ fn open_descriptors(server: &ServeProcess) -> (usize, usize) {
     (targets.len(), sockets)
 }
 
-/// Returns CPU time that the server has used, in ticks.
+/// Returns the CPU time that the server has used, in ticks.
 fn cpu_ticks(server: &ServeProcess) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{}/stat", server.child.id())).unwrap();
     let (_, fields) = stat.rsplit_once(") ").unwrap();

@@ -20,7 +20,7 @@ const FEW_HOSTS: u32 = 40;
 /// Duration of a clock tick in `/proc/PID/stat`.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Returns CPU time that a server has used.
+/// Returns the CPU time that a server has used.
 fn cpu_time(server: &ServeProcess) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{}/stat", server.child.id())).unwrap();
     let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();

@@ -1,5 +1,5 @@
-//! The leader of two replicas is killed while the hosts of a cluster change. The other replica continues, and no change
-//! of a status is lost or repeated.
+//! The leader of two replicas is killed while the hosts of a cluster change. The other replica continues, and no status
+//! change is lost or repeated.
 //!
 //! Both replicas use one PostgreSQL database. `KINDLING_KILLS` is the number of kills.
 

@@ -624,7 +624,7 @@ fn image_lists_may_be_read_from_files() {
         .expect_usage_error("cannot be used with");
 }
 
-/// The token in a URL changes with the key. Without a change of the key, the URL stays the same.
+/// The token in a URL changes with the key. If the key stays the same, so does the URL.
 #[test]
 fn changed_key_changes_urls() {
     const INFRA_ENVS: &str = "/api/assisted-install/v2/infra-envs";

@@ -11,7 +11,7 @@ use kindling::doctor::{CheckOutcome, ClientVerdict, DoctorCheck, DoctorOptions};
 use crate::raw_server::{DoctorRequest, DoctoredReply, SharedReplyChange, serve_file};
 use crate::{bootable_image, checks_with_outcome, examine_url, refusing_clients};
 
-/// The defect, the path of the file, the change of the responses, the failing checks, and the clients that refuse the
+/// The defect, the path of the file, the change to the responses, the failing checks, and the clients that refuse the
 /// server.
 type BrokenServerCase =
     (&'static str, &'static str, SharedReplyChange, &'static [&'static str], &'static [&'static str]);

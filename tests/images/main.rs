@@ -1,4 +1,4 @@
-//! Images over a real socket: the response of every URL form, the required access, and the effect of changes of the
+//! Images over a real socket: the response of every URL form, the required access, and the effect of changes to the
 //! infra-env.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]

@@ -166,7 +166,7 @@ fn lost_notification_is_repaired() {
     });
 }
 
-/// Changes of hosts, clusters and other infra-envs cause no read of the infra-env.
+/// Changes to hosts, clusters and other infra-envs cause no read of the infra-env.
 #[test]
 fn changes_of_other_records_do_not_affect_images() {
     run(async {

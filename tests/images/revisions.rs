@@ -36,7 +36,7 @@ struct Edit {
 #[derive(Debug)]
 enum EditAction {
     Patch(Value),
-    /// A change of the mirrors in the store, because the API cannot change them.
+    /// A change to the mirrors in the store, because the API cannot change them.
     Mirrors(Option<MirrorRegistries>),
 }
 
@@ -152,7 +152,7 @@ impl ImageTestServer {
         request.send().await.unwrap()
     }
 
-    /// Replaces the record of an infra-env, like a change of its image source.
+    /// Replaces the record of an infra-env, as a change to its image source does.
     async fn replace_record(&self, id: &str, edit: impl Fn(&mut InfraEnvRecord)) {
         let id: InfraEnvId = id.parse().unwrap();
         let edit = &edit;

@@ -215,7 +215,7 @@ fn repeated_replies_write_nothing() {
         }
         assert_eq!(written(service, &agent).await, before);
         assert_eq!(agent.get_host().await, host);
-        // A user's change of the host is not lost, and the next replies are compared with the stored reports.
+        // A user's change to the host is not lost, and the next replies are compared with the stored reports.
         service.patch(&agent.path(), &json!({"host_name": "chosen"})).await.json_with_status(201);
         let before = written(service, &agent).await;
         for (kind, output) in replies {

@@ -1,4 +1,4 @@
-//! Random sequences of changes of a cluster: the responses contain the values of the requests, and refused changes have
+//! Random sequences of changes to a cluster: the responses contain the values of the requests, and refused changes have
 //! no effect.
 
 use proptest::prelude::*;

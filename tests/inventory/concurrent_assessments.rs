@@ -202,7 +202,8 @@ fn host_that_joins_or_leaves_restarts_the_assessment() {
     });
 }
 
-/// Opens a second inventory of the same database. On SQLite, which supports only one store, it uses the same store.
+/// Opens a second inventory of the same database. On SQLite, which supports a single store, both inventories use the
+/// same store.
 async fn second_inventory(service: &TestService, url: Option<&str>) -> Inventory {
     let store: Arc<dyn Store> = match url {
         Some(url) => Arc::new(SqlStore::open(url).await.unwrap()),
@@ -386,7 +387,7 @@ fn replica_with_an_outdated_view_writes_nothing() {
             let before = (cluster.assessment().await, writes(service).await);
             assert_eq!(cluster.assess().await, 0, "{part}");
             assert_eq!((cluster.assessment().await, writes(service).await), before, "{part}");
-            // The change of a user succeeds, and the response contains the stored status.
+            // The user's change succeeds, and the response contains the stored status.
             let response = service.patch(&cluster.agents()[0].path(), &json!({"host_role": "master"})).await;
             assert_eq!(response.json_with_status(201)["status"], "known", "{part}");
             service.delete(&cluster.path()).await.json_with_status(204);

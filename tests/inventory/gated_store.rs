@@ -64,8 +64,8 @@ pub(crate) struct GatedStore {
 }
 
 impl GatedStore {
-    /// Creates a store with an open gate, and an inventory on it. This is a second replica of the service, with the
-    /// same feed.
+    /// Creates a store with an open gate, and an inventory on it. The inventory is a second replica of the service,
+    /// with the same feed.
     pub(crate) fn new(service: &TestService, point: Point) -> (Arc<Self>, Inventory) {
         let feed_store = Arc::clone(service.inventory.records().store());
         Self::with_feed_of(feed_store, None, service, point)

@@ -23,7 +23,7 @@ use crate::store::{block_on, run_sql};
 /// Maximum time until another replica takes over.
 const MAX_TAKEOVER: Duration = Duration::from_secs(15);
 
-/// Returns a change of the maximum silence in the settings.
+/// Returns a change to the settings that sets the maximum silence.
 fn limits(max_silence: Duration) -> impl Fn(&mut Settings) {
     move |settings| {
         settings.max_silence = max_silence;

@@ -308,7 +308,7 @@ fn concurrent_additions_of_images_in_two_replicas_keep_the_rules() {
     });
 }
 
-/// Opens the inventory of a second replica. On SQLite, which supports a single replica, it uses the same store.
+/// Opens the inventory of a second replica. On SQLite, which supports a single store, both replicas use the same store.
 async fn second_replica(service: &TestService, url: Option<&str>) -> Inventory {
     match url {
         Some(url) => inventory_on_store(Arc::new(SqlStore::open(url).await.unwrap()), service),
@@ -343,8 +343,8 @@ async fn elect(inventory: &Inventory, cluster: Uuid, host: Key) {
     changed.await.unwrap();
 }
 
-/// Two replicas make 200 concurrent changes of a cluster's hosts. No change is lost, and the cluster gets one bootstrap
-/// host although each change writes another record.
+/// Two replicas make 200 concurrent changes to the hosts of a cluster. No change is lost, and the cluster gets one
+/// bootstrap host although each change writes another record.
 #[test]
 fn concurrent_changes_to_hosts_of_a_cluster_are_all_stored() {
     on_each_database_by_url(async |service, url| {

@@ -1,4 +1,4 @@
-//! Random sequences of changes: the responses contain the values of the requests, and the generation counts changes of
+//! Random sequences of changes: the responses contain the values of the requests, and the generation counts changes to
 //! the image.
 
 use proptest::prelude::*;

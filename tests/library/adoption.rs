@@ -42,7 +42,7 @@ async fn existing_file_is_adopted_and_hashed_once() {
     assert_eq!(within_time_limit(library.base(&os_image)).await.unwrap().digest(), Digest::from_data(b""));
     drop(library);
 
-    // A change of the ctime alone causes another hash of the file.
+    // A change to the ctime alone causes another hash of the file.
     fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
     let library = place.open([os_image.clone()]);
     assert_eq!(

@@ -121,7 +121,7 @@ async fn record_of_an_earlier_release_is_completed_without_hashing() {
     }
 }
 
-/// A change of the file invalidates both parts of the record.
+/// A change to the file invalidates both parts of the record.
 #[tokio::test(flavor = "multi_thread")]
 async fn changed_file_is_checked_again() {
     let (server, place) = (ImageFileServer::new(|_, _| ImageReply::new(500, "")).await, LibraryFolder::new());

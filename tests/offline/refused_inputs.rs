@@ -5,7 +5,7 @@ use fixtures::OperatingSystem;
 use crate::support::{ProgramRun, Scratch, check_each, report_skipped};
 use crate::{ROOTFS, SERVICE, SOURCE, run_create, scratch_with_site};
 
-/// A change of a manifest, and the line of output that reports it.
+/// A change to a manifest, and the line of output that reports it.
 struct ManifestCase {
     site: &'static str,
     file: &'static str,

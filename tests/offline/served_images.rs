@@ -44,7 +44,7 @@ async fn start_server(scratch: &Scratch) -> String {
     origin
 }
 
-/// Converts the settings of a draft to a request of the API.
+/// Converts the settings of a draft to an API request.
 fn infra_env_request(draft: &Draft, version: &str) -> Value {
     let text = |text: &Option<discovery::Text>| text.as_ref().map(|it| it.value.clone());
     let hosts = draft.hosts.iter().map(|host| serde_json::to_value(&host.network).unwrap());

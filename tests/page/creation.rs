@@ -105,7 +105,7 @@ fn api_refusals_are_shown_next_to_the_form() {
     });
 }
 
-/// Errors of networks name the uploaded file and the line, and link to the line.
+/// Errors in network documents name the uploaded file and the line, and link to the line.
 #[test]
 fn network_errors_link_to_their_lines() {
     run_test(async {
@@ -238,7 +238,7 @@ fn rejects_map_without_a_mac_address() {
     });
 }
 
-/// Errors of unusable files name the file and the line. The other files fill the form.
+/// Errors about unusable files name the file and the line. The other files fill the form.
 #[test]
 fn errors_of_uploaded_files_are_shown() {
     run_test(async {

@@ -323,7 +323,7 @@ fn infra_envs_are_filtered_by_name() {
     });
 }
 
-/// The page shows changes of other clients immediately, and open content stays in place.
+/// The page shows changes by other clients immediately, and open content stays in place.
 #[test]
 fn changes_of_other_clients_appear_without_a_reload() {
     run_test(async {

@@ -27,7 +27,8 @@ impl CertificateAuthority {
         self.issue_for_names(&["127.0.0.1", "localhost"], |_| {})
     }
 
-    /// Issues a certificate for the given names, after another change of its parameters. Returns it with its key.
+    /// Issues a certificate for the given names, after `change` has edited the other parameters. Returns it with its
+    /// key.
     pub(crate) fn issue_for_names(
         &self,
         names: &[&str],

@@ -60,7 +60,7 @@ impl RunOutput {
     }
 }
 
-/// A program before its start.
+/// The setup of a program run.
 #[derive(Debug)]
 pub(crate) struct ProgramRun {
     command: Command,

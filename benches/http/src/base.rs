@@ -35,7 +35,7 @@ pub(crate) fn write(path: &Path, rootfs_len: u64) -> Result<()> {
     )
 }
 
-/// Writes a base image like [`write`], but from any recipe.
+/// Writes a base image like `write`, but from any recipe.
 ///
 /// # Errors
 ///

@@ -303,7 +303,7 @@ impl ClientGroup {
     }
 }
 
-/// Returns CPU time of this thread.
+/// Returns the CPU time of this thread.
 fn thread_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }

@@ -134,7 +134,7 @@ impl Report {
         if self.contestants.len() > 2 { format!("{text} to {}", ratio.rival) } else { text }
     }
 
-    /// Writes the section about the minimal servers, which show the limit of each method to send bytes.
+    /// Writes the section about the minimal servers, which show the limits of each send method.
     fn write_minimal_servers(&self, text: &mut String) {
         if self.bare.is_empty() {
             return;

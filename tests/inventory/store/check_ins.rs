@@ -1,4 +1,4 @@
-//! Check-ins, which are stored in batches without a change of their hosts.
+//! Check-ins, which are stored in batches without a change to their hosts.
 
 use kindling::inventory::store::{
     CheckIn, CheckInLimit, Columns, Key, Operation, Outcome, Row, Step, StoreError,

@@ -80,8 +80,8 @@ fn process_that_increments() {
     });
 }
 
-/// Opens the records of one database in two replicas. On SQLite, which supports a single replica, both use the same
-/// store.
+/// Opens the records of one database in two replicas. On SQLite, which supports a single store, both replicas use the
+/// same store.
 async fn two_replicas(fixture: &StoreFixture) -> [Records; 2] {
     if fixture.store.is_alone() {
         let records = fixture.records();
@@ -268,7 +268,7 @@ fn plan_with_two_states_of_a_record_is_made_again() {
     });
 }
 
-/// A slow change of several records succeeds, although fast changes in another replica conflict with it.
+/// A slow change to several records succeeds, although fast changes in another replica conflict with it.
 #[test]
 fn slow_change_succeeds_despite_conflicting_fast_ones() {
     on_each_store(async |fixture| {

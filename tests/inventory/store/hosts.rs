@@ -106,7 +106,7 @@ fn size_limits_include_reports() {
             Outcome::OutOfBounds
         );
         fixture.commit_steps(steps.into_iter().chain([within(12 << 10)])).await;
-        // A change of only the host keeps the size of its reports.
+        // A change to only the host keeps the size of its reports.
         let next = |generation| Step::Replace(Row { generation, ..new_row(host) });
         assert_eq!(fixture.commit([next(2), within(8 << 10)]).await, Outcome::OutOfBounds);
         fixture.commit_steps([next(2), within(12 << 10)]).await;
@@ -535,7 +535,7 @@ fn reports_are_rewritten_only_where_they_exist() {
         fixture.records().put_reports(vec![rewritten(host), short]).await.unwrap();
         assert_eq!(reports(fixture, host).await, [(ReportKind::Connectivity, "z".to_owned())]);
         assert_totals(fixture, env, 2, 3).await;
-        // After a change of the host, its reports count with the length in the new row. The totals change accordingly.
+        // After a change to the host, its reports count with the length in the new row. The totals change accordingly.
         let next = Row { generation: 2, reports_len: Some(8000), ..new_row(host) };
         fixture.commit_steps([Step::Replace(next)]).await;
         assert_totals(fixture, env, 2, 4).await;

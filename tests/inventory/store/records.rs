@@ -1,4 +1,4 @@
-//! Reads of single and of many records, and changes of records.
+//! Tests reads of single and of many records, and changes to records.
 
 use std::collections::BTreeSet;
 

@@ -189,7 +189,7 @@ impl SimulatedLoad {
     ///
     /// # Errors
     ///
-    /// Returns an error if a request of a host failed, or if a host does not have the expected status.
+    /// Returns an error if a request from a host failed, or if a host does not have the expected status.
     pub(crate) fn end(self) -> Result<()> {
         for RunningSimulation { process, output, hosts, .. } in self.simulations {
             process.stop()?;

@@ -219,7 +219,7 @@ impl FigureBound {
     }
 }
 
-/// The sizes of a run.
+/// The amounts of data and load in a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Sizes {
     pub(crate) hosts: u32,

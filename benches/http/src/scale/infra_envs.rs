@@ -145,7 +145,7 @@ fn get_some(
     ])
 }
 
-/// Returns size of the database, including its write-ahead log.
+/// Returns the size of the database, including its write-ahead log.
 fn database_len(setting: &Setting) -> Result<u64> {
     let is_of_database =
         |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(".db"));
