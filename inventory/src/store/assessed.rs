@@ -43,7 +43,7 @@ impl AssessedState {
     }
 }
 
-/// Returns the sum of the generations modulo a prime each. The database computes the same sum.
+/// Returns the sum of the generations, each reduced modulo a prime. The database computes the same sum.
 #[must_use]
 pub fn generation_sum(generations: &[i64]) -> i64 {
     // Nine billion hosts would be necessary to overflow the sum.

@@ -22,7 +22,7 @@ pub enum Step {
     /// host removes its reports.
     ///
     /// A report of a kind that the host's document does not name is skipped if the host does not exist or is deleted.
-    /// It is removed when the host is deleted.
+    /// Such a report is removed when the host is deleted.
     PutReport(Key, ReportKind, String),
     /// Replaces a report of a host, if the host exists, is not deleted, and has a report of this kind. Otherwise the
     /// step is skipped.
@@ -58,7 +58,7 @@ pub enum Step {
     ForgetEvents(Vec<EventPosition>),
 }
 
-/// All changes of one operation, which the store makes together or not at all.
+/// All changes by one operation. The store commits either all of them or none.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
     /// The steps. Steps on the same record run in this order. The order between records is undefined.

@@ -1,6 +1,6 @@
 //! Check-ins of hosts, which are kept in memory and stored in batches.
 //!
-//! A check-in is not a change of the host's record, so it gets no generation and no event. Readers use the later time
+//! A check-in is not a change to the host's record, so it gets no generation and no event. Readers use the later time
 //! of memory and database. So a check-in is effective immediately in this process, and in other processes after it is
 //! stored.
 
@@ -20,21 +20,22 @@ pub struct CheckIn {
     pub clock: Option<i64>,
 }
 
-/// A limit for the check-ins of hosts in some statuses.
+/// An upper limit for the check-in times of hosts in some statuses.
 ///
-/// A check-in in the future was stored before the clock was set back. Until the clock passes it, the server would not
-/// notice that the host is silent, and would store no other check-in of the host.
+/// A stored check-in is in the future if the server's clock has been set back since then. Until the clock passes the
+/// check-in, the server would not notice that the host is silent, and would store no other check-in of the host. So
+/// `now` replaces every time after `latest`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckInLimit {
-    /// Only hosts in these statuses are affected.
+    /// The statuses of the affected hosts.
     pub statuses: Vec<&'static str>,
     /// The latest valid time of a check-in, in microseconds since 1970.
     pub latest: i64,
-    /// The time that replaces a later one, in microseconds since 1970.
+    /// The time that replaces every check-in time after `latest`, in microseconds since 1970.
     pub now: i64,
 }
 
-/// Number of entries for which memory stays allocated while no check-in is pending.
+/// Maximum number of entries for which memory stays allocated while no check-in is pending.
 const MAX_IDLE_CAPACITY: usize = 4096;
 
 /// The check-ins that are not stored yet, at most one for each host.
@@ -129,7 +130,7 @@ mod tests {
         pending.add(CheckIn { host, at: 10, clock: None });
         assert_eq!(columns(&pending, host, None), (Some(10), Some(-1)));
         pending.add(CheckIn { host, at: 20, clock: Some(7) });
-        // This check-in is older, as from a request that took longer.
+        // An older check-in, from a request that took longer, has no effect.
         pending.add(CheckIn { host, at: 15, clock: Some(8) });
         pending.add(CheckIn { host, at: 21, clock: None });
         assert_eq!(columns(&pending, host, Some(20)), (Some(21), Some(7)));

@@ -41,7 +41,7 @@ struct Flag;
 struct Text;
 /// An integer or NULL.
 struct NullableNumber;
-/// An integer or NULL. A check-in sets it without a change of the record.
+/// An integer or NULL. A check-in sets the integer without a change to the record.
 struct OfCheckIn;
 
 impl Form<Option<Uuid>> for NullableId {
@@ -163,12 +163,11 @@ columns! {
     checked_in_at: Option<i64> = OfCheckIn("checked_in_at"),
     /// The host's clock at its last check-in, in seconds since 1970. `None` if only the document contains it.
     clock: Option<i64> = OfCheckIn("clock"),
-    /// Number of hosts on which the assessment of a cluster is based. Like the next two columns, `None` for other
-    /// records.
+    /// Number of hosts on which the assessment of a cluster is based. `None` for other records.
     seen_hosts: Option<i64> = NullableNumber("seen_hosts"),
-    /// [Sum](super::generation_sum) of the generations of these hosts.
+    /// [Sum](super::generation_sum) of the generations of these hosts. `None` for other records.
     seen_generations: Option<i64> = NullableNumber("seen_generations"),
-    /// Generation of the cluster on which its assessment is based.
+    /// Generation of the cluster on which its assessment is based. `None` for other records.
     seen_cluster: Option<i64> = NullableNumber("seen_cluster"),
     /// [Basis](crate::Settings::assessment_basis) of the assessment of a cluster. Empty for other records.
     seen_basis: String = Text("seen_basis"),
@@ -239,7 +238,7 @@ mod tests {
     }
 
     /// A new column needs three additions: a migration, an entry in the table, and a value in the columns of its
-    /// record. A statement with a list of columns would need a fourth.
+    /// record. A statement that lists columns would need a fourth, so no statement may do that.
     #[test]
     fn no_statement_lists_columns() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store");

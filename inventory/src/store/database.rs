@@ -37,7 +37,7 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Makes a change completely or not at all. After a successful return, the change is on disk.
     async fn commit(&self, changes: Changes) -> Result<Outcome, StoreError>;
 
-    /// Locks records against changes of other processes until the reservation is committed or dropped. Returns `None`
+    /// Locks records against changes by other processes until the reservation is committed or dropped. Returns `None`
     /// if no other process can change records, or if the lock was not granted.
     ///
     /// A change that repeatedly conflicts with other processes reserves its records before it reads them.

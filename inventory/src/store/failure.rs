@@ -141,7 +141,7 @@ mod tests {
         for code in ["13", "4874", "53100"] {
             assert!(matches!(of(Coded(code)), StoreError::Full { .. }), "{code}");
         }
-        // SQLite codes are numbers.
+        // `25006` is a PostgreSQL code, and the other codes are from SQLite.
         for code in ["25006", "8", "264", "520", "1032"] {
             assert!(matches!(of(Coded(code)), StoreError::ReadOnly { .. }), "{code}");
         }

@@ -7,18 +7,18 @@ use uuid::Uuid;
 use super::list_range::ListRange;
 use super::{Key, Kind, ReportKinds, Reports, Row};
 
-/// Selects records by kind and optional conditions.
+/// A filter that selects records by kind and optional conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// The kind of the selected records.
     pub kind: Kind,
-    /// Selects only records with this parent. `None` selects all.
+    /// The parent of the selected records. `None` for no restriction.
     pub parent: Option<Uuid>,
-    /// Selects only records of this cluster. `None` selects all.
+    /// The cluster of the selected records. `None` for no restriction.
     pub cluster: Option<Uuid>,
-    /// Selects only records with this status. `None` selects all.
+    /// The status of the selected records. `None` for no restriction.
     pub status: Option<&'static str>,
-    /// Selects only hosts with this role. `None` selects all.
+    /// The role of the selected hosts. `None` for no restriction.
     pub role: Option<&'static str>,
     /// Whether deleted records are also selected.
     pub deleted: bool,
@@ -70,7 +70,7 @@ pub struct Bound {
     pub kind: Kind,
     /// The id of the parent, for example an infra-env.
     pub parent: Uuid,
-    /// Maximum number of records without deleted ones. `u64::MAX` for no limit.
+    /// Maximum number of records, not counting deleted ones. `u64::MAX` for no limit.
     pub records: u64,
     /// Maximum total [counted size](super::counted_size) in bytes, including deleted records.
     pub bytes: u64,
@@ -88,18 +88,18 @@ impl Position {
     pub const START: Self = Self { made_at: i64::MIN, id: Uuid::nil() };
 }
 
-/// Selects one page of a list.
+/// A query for one page of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageQuery {
-    /// Selects the records of the whole list.
+    /// The filter that selects the records of the whole list.
     pub filter: Filter,
     /// The kinds of reports to read with each host. Has no effect for other records.
     pub reports: ReportKinds,
-    /// The page starts after this position.
+    /// The position after which the page starts.
     pub after: Position,
     /// Number of records to skip after the position.
     pub offset: u64,
-    /// Maximum number of records in the page. `None` for as many as fit.
+    /// Maximum number of records in the page. `None` for as many as fit into a page.
     pub limit: Option<u64>,
 }
 

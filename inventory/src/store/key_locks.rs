@@ -1,4 +1,4 @@
-//! Locks on the keys of records, for changes that repeatedly conflict with others in this process.
+//! Locks on the keys of records, for changes that repeatedly conflict with other changes in this process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use super::Key;
 
 type KeyMutex = Arc<tokio::sync::Mutex<()>>;
 
-/// The locked keys of this process. There are usually none.
+/// The locked keys of this process. Usually empty.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeyLocks(Arc<Mutex<BTreeMap<Key, KeyMutex>>>);
 
@@ -37,7 +37,8 @@ impl KeyLocks {
         guards
     }
 
-    /// Waits for those keys that other callers have locked, and then locks them. Other keys stay unlocked.
+    /// Waits until other callers have unlocked the given keys. Then locks the keys for which it had to wait, and leaves
+    /// the other keys unlocked.
     pub(super) async fn wait<'a>(&self, keys: &'a BTreeSet<Key>) -> KeyGuards<'a> {
         let mut guards = KeyGuards { guards: Vec::new(), keys, locks: self.clone() };
         for key in keys {
@@ -54,7 +55,7 @@ impl Drop for KeyGuards<'_> {
         self.guards.clear();
         self.locks.with_map(|locks| {
             for key in self.keys {
-                // Callers that wait for the lock also hold a reference.
+                // A caller that waits for the lock also holds a reference, and then the lock must stay in the map.
                 if locks.get(key).is_some_and(|lock| Arc::strong_count(lock) == 1) {
                     locks.remove(key);
                 }

@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 
 use super::{StoreError, server_url};
 
-/// Where a database is, as parsed from its URL.
+/// The location of a database, as parsed from its URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DatabaseLocation {
     /// A SQLite database file.
@@ -57,7 +57,8 @@ fn parse_file_location(rest: &str) -> Result<DatabaseLocation, StoreError> {
 
 /// Decodes the percent-encoded path of a URL. Returns `None` if an escape is invalid or decodes to NUL.
 fn decode_path(text: &str) -> Option<PathBuf> {
-    // The decoder leaves invalid escapes unchanged, so the path would name another file.
+    // Invalid escapes are rejected here, because the decoder would leave them unchanged and the path would name another
+    // file.
     let is_escape = |rest: &str| {
         let digits = rest.as_bytes().first_chunk::<2>();
         digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
@@ -78,7 +79,7 @@ pub(super) fn without_password(url: &str) -> String {
 /// belong to a password.
 fn public_part(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
-    // User and password precede the host, and the host precedes the path. The query may also contain `@`.
+    // The query is split off first, because it may also contain `@`, which ends the password in the address.
     let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = address.split_at(address.find('/').unwrap_or(address.len()));
     let (_, authority) = authority.rsplit_once('@').unwrap_or(("", authority));

@@ -37,7 +37,7 @@ impl Operation {
 /// A histogram of durations, safe for concurrent use.
 #[derive(Debug, Default)]
 pub struct DurationHistogram {
-    /// One count for each upper bound, for durations above the previous bound, and a last count for longer durations.
+    /// The number of durations in each bucket: one bucket for each upper bound, and a last bucket for longer durations.
     buckets: [AtomicU64; Self::BOUNDS_MICROS.len() + 1],
     micros: AtomicU64,
 }
@@ -58,8 +58,8 @@ impl DurationHistogram {
         self.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// Returns the number of durations in each bucket, without the durations of lower buckets. The last bucket has no
-    /// upper bound.
+    /// Returns the number of durations in each bucket. The numbers are not cumulative. The last bucket has no upper
+    /// bound.
     #[must_use]
     pub fn buckets(&self) -> [u64; Self::BOUNDS_MICROS.len() + 1] {
         std::array::from_fn(|index| self.buckets.get(index).map_or(0, |count| count.load(Ordering::Relaxed)))

@@ -4,8 +4,8 @@
 //! the records that it was planned from. If one of them has changed, the store refuses the whole change, and
 //! [`Records`] plans it again from the current records. So two replicas with one database never lose an update.
 //!
-//! All changes of an operation and their events form one [`Changes`]. The store writes all of it or nothing. The
-//! [`Feed`] reports changed records, including the changes of other replicas.
+//! All changes by an operation and their events form one [`Changes`]. The store writes all of it or nothing. The
+//! [`Feed`] reports changed records, including changes by other replicas.
 
 mod assessed;
 mod changes;

@@ -1,7 +1,7 @@
 //! A store in a database of a PostgreSQL server, which several processes can share.
 //!
-//! Each change is one transaction, which also notifies the other processes. It locks rows where the isolation level
-//! does not suffice.
+//! Each change is one transaction, which also notifies the other processes. The transaction locks rows where the
+//! isolation level does not suffice.
 
 mod lease;
 
@@ -24,7 +24,7 @@ use super::session::Session;
 use super::statements::commit::{Prepared, TEST_STATEMENTS, apply, lock};
 use super::{Changes, Feed, Key, Outcome, Reservation, StoreError, pool, schema};
 
-/// A connection that has been idle for longer is checked with a ping before use.
+/// Idle time after which a connection is checked with a ping before use.
 const FRESH: Duration = Duration::from_secs(5);
 
 /// The first statements on every connection. The timeouts prevent a hanging replica from blocking the others.
@@ -46,14 +46,15 @@ const MAX_RESERVATIONS: usize = 4;
 
 const WRITING: &str = "writing a change";
 const TESTING: &str = "testing the tables";
-/// Limits how long a test of the tables waits for a lock. The setting ends with the test's implicit transaction.
+/// The statement that limits how long a test of the tables waits for a lock. The setting ends with the test's implicit
+/// transaction.
 const TEST_PATIENCE: &str = "SET LOCAL lock_timeout = '1s'";
 const LOCKING: &str = "locking records";
 
 /// Opens a database and migrates its tables.
 ///
-/// With two values of `sslmode`, the server decides about encryption. If the server refuses the first choice, the
-/// second one is tried, as in libpq.
+/// With `sslmode=allow` or `sslmode=prefer`, the server decides about encryption. If the server refuses the first mode,
+/// the second mode is tried, as in libpq.
 pub(super) async fn open(url: &str, feed: &Feed) -> Result<PostgresParts, StoreError> {
     let name = without_password(url);
     let failed = |source| StoreError::Open { database: name.clone(), source };
@@ -199,7 +200,7 @@ async fn commit_in(
                 own.discard();
                 Ok(Outcome::Overtaken)
             }
-            // The server may or may not have committed the change.
+            // The server may have committed the change, so dropping `own` reports it.
             Err(error) => Err(error),
         },
         Ok(outcome) => {
@@ -222,7 +223,7 @@ async fn send(transaction: &mut LeasedTransaction, notifications: Vec<String>) -
     Ok(())
 }
 
-/// Returns `true` if the server rejects the client, which may depend on encryption.
+/// Returns `true` if the server rejects the client. It may accept the client with or without encryption.
 fn is_refused(error: &sqlx::Error) -> bool {
     sql_state(error).is_some_and(|state| state == "28000")
 }

@@ -12,7 +12,7 @@ type TakeRow<'a> = Box<dyn FnMut(usize, &dyn Cells) -> Result<(), sqlx::Error> +
 
 /// A query on the tables of a store. The methods of `dyn Store` build and run queries.
 pub struct Query<'a> {
-    /// What the caller is doing, for error messages.
+    /// A short description of what the caller is doing, for error messages.
     pub(super) doing: &'static str,
     pub(super) statements: Statements<'a>,
     pub(super) take_row: TakeRow<'a>,

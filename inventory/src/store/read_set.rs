@@ -11,8 +11,8 @@ use super::newer::NewerDocument;
 use super::record::{Record, Stored, decode, reports_of};
 use super::{Changes, Filter, Key, ReportKinds, Reports, Row, Step, Store, StoreError};
 
-/// Reads records: [`Records`](super::Records) for requests that change nothing, a [`ReadSet`] for the planning of a
-/// change.
+/// A source of records: [`Records`](super::Records) for requests that change nothing, and a [`ReadSet`] for the
+/// planning of a change.
 pub trait Reader: Sync {
     /// Returns the record with the given parent and id, even if it is deleted.
     fn find<R: Record>(
@@ -34,9 +34,9 @@ pub trait Reader: Sync {
 /// does not exist. So a decision based on several records is still valid at the commit. Two concurrent changes cannot
 /// both be based on records that the other one writes.
 ///
-/// A list is protected record by record, so a record that another change adds to the list is not detected. If the
-/// decision depends on that, both changes must write or require a common record, or the change must require that no
-/// record matches the filter.
+/// A list is protected record by record, so a record that another change adds to the list is not detected. If a
+/// decision depends on the absence of further records, both changes must write or require a common record, or the
+/// change must require that no record matches the filter.
 ///
 /// Clones share the same records.
 #[derive(Clone, Debug)]

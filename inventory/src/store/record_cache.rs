@@ -12,7 +12,7 @@ use lru::LruCache;
 
 use super::{ChangeKind, Contact, Feed, FeedCache, Key, Record, RecordChange, Records, StoreError, Stored};
 
-/// How long a cached record is valid while the feed does not report the changes of other processes.
+/// Time for which a cached record is valid while the feed does not report changes by other processes.
 const FRESH: Duration = Duration::from_millis(500);
 /// Maximum total length of the documents in a cache, in bytes. Agents determine the length of host documents. 20,000
 /// typical hosts need half of the limit.
@@ -21,19 +21,19 @@ const MAX_BYTES: usize = 128 << 20;
 /// records after them.
 const MAX_COMPARED: usize = 2048;
 
-/// A record in a cache, or one that has left it.
+/// A record that is in a cache, or has left the cache.
 #[derive(Debug)]
 pub struct CachedRecord<R> {
     record: Arc<R>,
     generation: i64,
     /// The length of the record's document in bytes.
     len: usize,
-    /// Whether the record has changed since it was read or has left the cache. The feed does not report changes of
+    /// Whether the record has changed since it was read or has left the cache. The feed does not report changes to
     /// records outside the cache.
     is_outdated: AtomicBool,
-    /// When the database last confirmed this generation.
+    /// Time when the database last confirmed this generation.
     checked: CheckTime,
-    /// The [number](Feed::listening_since) of the feed's connection at that time.
+    /// The [number](Feed::listening_since) of the feed's connection at the time of `checked`.
     listening_since: AtomicU64,
 }
 
@@ -67,7 +67,7 @@ impl<R> CachedRecord<R> {
     pub(crate) fn is_current(&self, feed: &Feed, outage_grace: Duration) -> bool {
         !self.is_outdated()
             && match feed.contact() {
-                // Notifications may have been lost before the feed's connection began to listen.
+                // If the feed has reconnected since the read, notifications may have been lost in between.
                 Contact::Connected => self.listening_since.load(Ordering::Acquire) == feed.listening_since(),
                 Contact::Polling => self.age() < FRESH,
                 Contact::Reconnecting | Contact::Unusable | Contact::Unreachable => {
@@ -105,7 +105,7 @@ impl CheckTime {
 #[derive(Debug)]
 pub(crate) enum CacheEntry<R> {
     Present(Arc<CachedRecord<R>>),
-    /// The record was in the cache when it was removed.
+    /// The record was in the cache when it was removed from the database.
     Removed,
 }
 
@@ -156,7 +156,7 @@ struct CacheContent<R> {
 impl<R> SharedCache<R> {
     fn with_content<T>(&self, use_it: impl FnOnce(&mut CacheContent<R>) -> T) -> T {
         let mut content = self.0.lock().unwrap_or_else(|poisoned| {
-            // A panic may have left the content inconsistent. The records are read again.
+            // A panic may have left the content inconsistent, so all records are dropped and read again.
             let mut content = poisoned.into_inner();
             content.drop_all();
             self.0.clear_poison();
@@ -175,8 +175,8 @@ impl<R> CacheContent<R> {
         is_overtaken
     }
 
-    /// Stores the result of a read. If the cache already has the same generation, that entry stays, and with it
-    /// everything derived from it.
+    /// Stores the result of a read. If the cache already contains the record at the same generation, the existing entry
+    /// stays, so that data derived from this entry can still be used.
     fn keep(&mut self, key: Key, read: CachedRecord<R>, read_at: Instant) -> Arc<CachedRecord<R>> {
         if let Some(CacheEntry::Present(cached)) = self.records.get(&key)
             && cached.generation == read.generation
@@ -226,7 +226,7 @@ impl<R> CacheContent<R> {
             }
         }
         match self.records.peek(&key) {
-            // This change has been reported before.
+            // The cached record already contains this change.
             Some(CacheEntry::Present(cached))
                 if change.kind == ChangeKind::Written && cached.generation == change.generation => {}
             Some(CacheEntry::Present(_)) => {
@@ -346,7 +346,7 @@ impl<R: Record> RecordCache<R> {
             listening_since: AtomicU64::new(listening_since),
         };
         let cached = self.0.with_content(|content| {
-            // The check is under the lock, so a later change finds the record in the cache.
+            // The check holds the lock, so a later change finds the record in the cache and drops it.
             if is_overtaken.load(Ordering::Acquire) || feed.listening_since() != listening_since {
                 read.is_outdated.store(true, Ordering::Release);
                 return Arc::new(read);
@@ -528,8 +528,8 @@ mod tests {
         assert!(fixture.current(&other).is_none());
     }
 
-    /// The generator of an image holds the record that it started with. After the record leaves the cache, the feed
-    /// reports no changes of it, so it must count as outdated.
+    /// An image generator keeps the record that it started with. After the record leaves the cache, the feed reports no
+    /// changes to the record, so the record must count as outdated.
     #[tokio::test]
     async fn record_that_leaves_the_cache_is_outdated() {
         for fixture in [Fixture::new(1).await, Fixture::with_max_bytes(10, 1).await] {

@@ -38,8 +38,8 @@ const REPORTS_PER_BATCH: usize = 500;
 /// Total length of reports, in bytes, at which a batch ends. A transaction keeps all its reports in memory.
 const REPORT_BYTES_PER_BATCH: usize = 8 << 20;
 
-/// Number of attempts without locks. In later attempts, a change locks the keys of its earlier attempts in this
-/// process.
+/// Number of attempts without locks. Later attempts lock the keys of all earlier attempts, against other changes in
+/// this process.
 const OPTIMISTIC_ATTEMPTS: u64 = 2;
 
 /// Number of attempts after which a change also locks its records in the database, against other processes.
@@ -287,11 +287,11 @@ impl Records {
         Err(StoreError::Contended)
     }
 
-    /// Makes the change that `plan` returns, and returns the value next to it.
+    /// Makes the change that `plan` returns, and returns the value that `plan` returns with it.
     ///
     /// `plan` reads the records that it needs through the [`ReadSet`]. It must have no side effects, because it is
-    /// called again if one of these records changes before the commit. A change between two reads also repeats the
-    /// call, even if `plan` returns an error.
+    /// called again if one of these records changes before the commit. If a record changes between two reads, `plan` is
+    /// called again even if it returned an error.
     ///
     /// # Errors
     ///
@@ -304,7 +304,7 @@ impl Records {
     }
 
     /// Makes a change as [`change`](Self::change) does, for a record that often has several changes at the same time.
-    /// In this process, changes of the record are planned one after the other.
+    /// In this process, changes to the record are planned one after the other.
     ///
     /// # Errors
     ///
@@ -335,7 +335,7 @@ impl Records {
             let reads = ReadSet::new(Arc::clone(&self.store), Arc::clone(&self.check_ins));
             let planned = plan(reads.clone()).await;
             if reads.is_overtaken() {
-                // The plan, or its error, is based on different states of one record.
+                // The plan or its error is based on different states of one record, so the change is planned again.
                 self.store.metrics().add_retry();
                 drop((locked, reserved));
                 contended.extend(reads.keys());
@@ -372,9 +372,9 @@ impl Records {
     /// Replaces reports of hosts without writing the hosts, as [`Step::RewriteReport`] does. A report is skipped if its
     /// host does not exist, is deleted, or has no report of this kind.
     ///
-    /// The reports are rewritten in several transactions. The limits of infra-envs are not checked. The documents of
-    /// hosts keep the old lengths, which count again at the next change of the host. So a new report must be about as
-    /// long as the old one.
+    /// The reports are rewritten in several transactions. The limits of infra-envs are not checked. The hosts'
+    /// documents still contain the lengths of the old reports, which count again at the next change to the host. So a
+    /// new report must be about as long as the old one.
     ///
     /// # Errors
     ///
@@ -388,7 +388,7 @@ impl Records {
         Ok(())
     }
 
-    /// Stores an event that is not part of a change of a record.
+    /// Stores an event that is not part of a change to a record.
     ///
     /// # Errors
     ///
@@ -424,7 +424,7 @@ impl Reader for Records {
     }
 }
 
-/// The planned changes of one operation, which the store makes together.
+/// The planned changes by one operation, which the store makes together.
 #[derive(Debug, Default)]
 pub struct Change {
     changes: Changes,
@@ -433,7 +433,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Returns a change without steps and events.
+    /// Returns a change without steps or events.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -505,8 +505,8 @@ impl Change {
         self.changes.steps.push(Step::Require(record.key()));
     }
 
-    /// Requires that a host has not checked in since a time when the change is committed. Must be called before
-    /// [`replace`](Self::replace).
+    /// Requires that the host has not checked in since the time `since` when the change is committed. Must be called
+    /// before [`replace`](Self::replace).
     pub(crate) fn require_silent<R: Record>(&mut self, host: &R, since: DateTime<Utc>) {
         self.changes.steps.push(Step::RequireSilent(host.key(), since.timestamp_micros()));
     }

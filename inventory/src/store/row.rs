@@ -10,7 +10,7 @@ use super::Columns;
 /// The kind of a record. Records of all kinds share one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// A cluster to install, or an installed one.
+    /// A cluster to install, or an installed cluster.
     Cluster,
     /// An infra-env.
     InfraEnv,
@@ -104,8 +104,8 @@ pub struct Row {
     pub key: Key,
     /// The searchable parts, each in a separate column.
     pub columns: Columns,
-    /// Increases by 1 with each write. If a removed record is created again, it starts with a larger generation, so
-    /// that the store refuses a change planned for the old record.
+    /// A number that increases by 1 with each write. If a removed record is created again, it starts with a larger
+    /// generation, so that the store refuses a change planned for the old record.
     pub generation: i64,
     /// The newest [schema version](SCHEMA_VERSION) that any release has written the document with.
     pub schema_version: i64,
@@ -217,7 +217,8 @@ impl Reports {
 /// Returns the size that counts toward a [`Bound`](super::Bound) for a record. `len` is the total length of its
 /// document and reports, in bytes. The size is `len` rounded up to whole blocks of 4 KiB.
 ///
-/// Because of the rounding, small changes of a length keep the size, and only few changes need a check of the bound.
+/// Because of the rounding, most small changes to the length do not change the size, so only few changes need a check
+/// of the bound.
 #[must_use]
 pub fn counted_size(len: usize) -> u64 {
     const BLOCK: u64 = 4 << 10;

@@ -9,7 +9,7 @@ use super::StoreError;
 use super::session::{Cells as _, Session, Statement};
 
 /// The migrations of the tables. Not even a comment in their files may change, because sqlx compares the hashes of the
-/// files with the database. So migration 4 still names a module that no longer exists.
+/// files with the hashes in the database. So migration 4 still names a module that no longer exists.
 static TABLES: LazyLock<Migrator> = LazyLock::new(|| {
     let steps = [
         ("records", include_str!("migrations/1_records.sql")),
@@ -43,7 +43,7 @@ pub(super) async fn migrate<S: Session + Migrate>(
 ) -> Result<(), StoreError> {
     refuse_old_tables(database, connection).await?;
     let newest = TABLES.iter().map(|step| step.version).max().unwrap_or(0);
-    // `run` is generic over `Acquire`, so the compiler cannot prove that the future is `Send`.
+    // Not `run`: it is generic over `Acquire`, so the compiler cannot prove that its future is `Send`.
     TABLES.run_direct(None, connection, false).await.map_err(|error| match error {
         MigrateError::VersionMissing(version) if version > newest => {
             StoreError::Newer { database: database.to_owned(), version, known: newest }
@@ -59,7 +59,7 @@ async fn refuse_old_tables<S: Session + Migrate>(
     database: &str,
     connection: &mut S,
 ) -> Result<(), StoreError> {
-    // Another replica may be creating the migrations table at the same time.
+    // Another replica may be creating the migrations table at the same time, so the query takes the migration lock.
     connection.lock().await.map_err(StoreError::Migrate)?;
     let applied = applied_version(connection).await;
     connection.unlock().await.map_err(StoreError::Migrate)?;

@@ -2,7 +2,7 @@
 //!
 //! The driver ignores unknown parameters and logs their values. A misspelt `sslmode` would turn off encryption, and a
 //! misspelt `password` would appear in the log. The driver also ignores an invalid `PGSSLMODE`. So the store refuses
-//! all of these values.
+//! unknown parameters and invalid values.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -51,7 +51,8 @@ const VERIFYING: [&str; 2] = ["verify-ca", "verify-full"];
 /// # Errors
 ///
 /// Returns the reason if the URL is refused. The reason contains no value from the URL, because an unescaped `?` or `&`
-/// may be part of a password. For the same reason it contains no parameter name that is not similar to a supported one.
+/// may be part of a password. For the same reason, it contains only parameter names that are similar to a supported
+/// name.
 pub(super) fn check(url: &str) -> Result<(), String> {
     if url.contains('#') {
         return Err("it contains `#`, which ends a URL; write %23 in a password".to_owned());
@@ -68,8 +69,8 @@ pub(super) fn check(url: &str) -> Result<(), String> {
     check_encryption(&parameters)
 }
 
-/// The values of parameters by their libpq names. Each value has its source for messages: the name of a parameter or of
-/// an environment variable.
+/// The parameter values, keyed by libpq name. Each value has its source for messages: the name of a parameter or of an
+/// environment variable.
 type Parameters<'a> = BTreeMap<&'static str, (&'static str, Cow<'a, str>)>;
 
 fn read_parameters(query: &str) -> Result<Parameters<'_>, String> {
@@ -114,7 +115,8 @@ fn check_encryption(parameters: &Parameters<'_>) -> Result<(), String> {
     let mode = mode.map_or("prefer", |(_, mode)| mode.as_ref());
     match parameters.get(SSLROOTCERT) {
         Some((source, file)) if file.is_empty() => Err(format!("{source} is empty")),
-        // With `require`, libpq would verify the server certificate too, but the driver would not.
+        // The driver ignores `sslrootcert` with the other modes, although libpq would verify the server certificate
+        // with `require`.
         Some((source @ SSLROOTCERT, _)) if !VERIFYING.contains(&mode) => {
             Err(format!("{source} has an effect only with sslmode=verify-ca or sslmode=verify-full"))
         }

@@ -165,7 +165,7 @@ impl Store for SqlStore {
 
     async fn reserve(&self, keys: &BTreeSet<Key>) -> Result<Option<Box<dyn Reservation>>, StoreError> {
         match &self.backend {
-            // No other process can use the file.
+            // No lock is needed, because no other process can use the file.
             Backend::Sqlite(_) => Ok(None),
             Backend::Postgres(parts) => self.metrics.measure(Operation::Reserve, parts.reserve(keys)).await,
         }

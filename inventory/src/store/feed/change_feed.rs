@@ -88,14 +88,14 @@ impl Feed {
         caches.push(Arc::downgrade(cache));
     }
 
-    /// Returns the current contact to the database.
+    /// Returns the current contact with the database.
     #[must_use]
     pub fn contact(&self) -> Contact {
         self.0.contact.get()
     }
 
-    /// Returns the contact to the database. If the feed is reconnecting, waits for the result until the reconnection
-    /// has taken `patience`.
+    /// Returns the contact with the database. If the feed is reconnecting, waits until the reconnection succeeds,
+    /// fails, or has taken `patience`.
     pub async fn settled_contact(&self, patience: Duration) -> Contact {
         self.0.contact.wait_until_settled(patience).await
     }
@@ -169,13 +169,14 @@ impl Feed {
         self.0.last_sequence.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
     }
 
-    /// Returns the current time for a message header. Only this process reads it.
+    /// Returns the time for a message header, in microseconds since the feed was created. Other replicas ignore this
+    /// time.
     pub(super) fn clock_micros(&self) -> u64 {
         u64::try_from(self.0.started.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
     fn with_recent<T>(&self, use_it: impl FnOnce(&mut RecentEvents) -> T) -> T {
-        // After a panic, an event may be missing for some subscribers, as if it had been lost on the way.
+        // After a panic, some subscribers may miss an event, as if its notification had been lost.
         use_it(&mut self.0.recent.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -301,7 +302,7 @@ mod tests {
             assert_eq!(reader.next().await, Some(FeedEvent::Changed(*change)));
         }
         assert_eq!(reader.position().number, 5);
-        // The feed has the latest events, but no longer the events before them.
+        // The feed retains only the latest `MAX_BEHIND` events.
         let of_number = |number| FeedPosition { number, ..position };
         for _ in 0..MAX_BEHIND {
             feed.publish(&changes[..1]);

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-/// The contact to the database, as the change feed observes it.
+/// The contact with the database, as the change feed observes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Contact {
-    /// The database responds, and the feed reports the changes of other processes.
+    /// The database responds, and the feed reports changes by other processes.
     Connected,
-    /// As far as known, the database responds. The feed does not report the changes of other processes, so caches must
+    /// As far as known, the database responds. The feed does not report changes by other processes, so caches must
     /// query the database.
     Polling,
     /// The connection for notifications has just been lost. The feed is checking whether the database responds.
@@ -99,8 +99,8 @@ impl ContactState {
         let _ = self.contact.subscribe().wait_for(|contact| *contact == Contact::Unreachable).await;
     }
 
-    /// Waits until the feed has reconnected or failed to. Gives up when the reconnection has taken `patience`, and then
-    /// returns [`Contact::Reconnecting`]. Later callers do not wait.
+    /// Waits until the feed has reconnected or has failed to reconnect, and returns the resulting contact. Returns
+    /// [`Contact::Reconnecting`] as soon as the reconnection has taken `patience`, so later callers do not wait.
     pub(super) async fn wait_until_settled(&self, patience: Duration) -> Contact {
         let contact = self.get();
         if contact != Contact::Reconnecting {
@@ -112,7 +112,8 @@ impl ContactState {
         }
         let mut changes = self.contact.subscribe();
         let settled = changes.wait_for(|contact| *contact != Contact::Reconnecting);
-        // After a timeout, the contact is still unknown. The sender outlives this call.
+        // After a timeout, `get` returns the current contact. The wait cannot fail, because the sender outlives this
+        // call.
         let _ = tokio::time::timeout(patience, settled).await;
         self.get()
     }

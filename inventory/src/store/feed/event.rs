@@ -2,7 +2,7 @@
 
 use crate::store::{Key, Kind, Step};
 
-/// Whether a record was written or removed.
+/// The kind of a change to a record: written or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChangeKind {
     /// The record was inserted or replaced.
@@ -11,7 +11,7 @@ pub enum ChangeKind {
     Removed,
 }
 
-/// A change of one record, or of the validation results of one host ([`Kind::HostResults`]).
+/// A change to one record, or to the validation results of one host ([`Kind::HostResults`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RecordChange {
     /// Key of the changed record.
@@ -26,7 +26,7 @@ pub struct RecordChange {
 impl RecordChange {
     /// Returns the changes to publish for a step. `time` is the unique timestamp of the step.
     ///
-    /// Deleting a host also removes its validation results, but only the change of the host is published.
+    /// Deleting a host also removes its validation results, but only the change to the host is published.
     pub(in crate::store) fn from_step(step: &Step, time: i64) -> impl Iterator<Item = Self> + use<> {
         let write = |key, generation| Self { key, generation, kind: ChangeKind::Written };
         let removal = |key, generation| Self { key, generation, kind: ChangeKind::Removed };

@@ -1,4 +1,4 @@
-//! Receives the changes of other replicas through PostgreSQL's LISTEN and NOTIFY.
+//! Receives changes by other replicas through PostgreSQL's LISTEN and NOTIFY.
 //!
 //! Notifications arrive over a separate connection. A periodic check compares the cached records with the database, and
 //! finally sends a notification to this process itself, a ping. PostgreSQL delivers notifications in the order of
@@ -72,7 +72,7 @@ async fn listen(feed: Feed, options: PgConnectOptions) {
     loop {
         match NotificationListener::connect(&feed, &options).await {
             Ok(mut listener) => {
-                // Subscribers have missed nothing before the first connection.
+                // If the first attempt to connect succeeds, subscribers cannot have missed events.
                 listener.is_gap = !is_first;
                 let Err(failure) = listener.run().await;
                 if failure.is_lost() {
@@ -96,7 +96,7 @@ async fn listen(feed: Feed, options: PgConnectOptions) {
     }
 }
 
-/// Why a connection has stopped listening.
+/// The reason why a connection has stopped listening.
 #[derive(Debug, thiserror::Error)]
 enum ListenFailure {
     #[error("the check of the tables took more than {CHECK_PATIENCE:?}")]
@@ -121,7 +121,7 @@ fn report_unusable(feed: &Feed, failure: &ListenFailure) {
     }
 }
 
-/// Why a connection attempt failed.
+/// The reason why a connection attempt failed.
 #[derive(Debug, thiserror::Error)]
 enum ConnectFailure {
     #[error("no response in time")]
@@ -145,7 +145,7 @@ impl ConnectFailure {
     }
 }
 
-/// Sets the contact after a failed connection attempt. Logs only changes of the contact, because attempts are frequent.
+/// Sets the contact after a failed connection attempt. Logs only changes to the contact, because attempts are frequent.
 fn report_failure(feed: &Feed, failure: &ConnectFailure) {
     let contact = failure.contact();
     if feed.contact() == contact {
@@ -167,7 +167,7 @@ struct NotificationListener<'a> {
     ping: Option<(u64, Instant)>,
     /// Records whose cached copy differed from the database, until the notification of the change arrives.
     unexplained: BTreeSet<Key>,
-    /// Whether notifications may have been lost before this connection began to listen.
+    /// Whether notifications may have been lost, so that subscribers need a resync.
     is_gap: bool,
 }
 
@@ -176,7 +176,7 @@ impl<'a> NotificationListener<'a> {
         // A lazy pool hides the reason why it cannot connect, so this first connection determines the reason.
         let probe = timeout(CONNECT_PATIENCE, options.connect()).await;
         let probe = probe.map_err(|_| ConnectFailure::Late)?.map_err(ConnectFailure::Refused)?;
-        // The test connection is no longer needed.
+        // The test has succeeded, so an error while closing its connection does no harm.
         let _ = probe.close().await;
         let pool = PgPoolOptions::new()
             .max_connections(1)
@@ -291,7 +291,7 @@ impl<'a> NotificationListener<'a> {
     }
 
     fn receive_large_change(&mut self, header: MessageHeader, is_own: bool) {
-        // The changes of this process have already been published record by record.
+        // This process has already published its own changes record by record.
         if is_own && !self.feed.take_unknown(header.sequence) {
             self.unexplained.clear();
             return;
@@ -312,7 +312,8 @@ impl<'a> NotificationListener<'a> {
         }
     }
 
-    /// Handles the arrival of a ping. All notifications sent before it have arrived.
+    /// Handles the arrival of a ping. All notifications sent before the ping have arrived, so an unexplained difference
+    /// means that a notification was lost.
     fn receive_ping(&mut self, sequence: u64) {
         if self.ping.is_none_or(|(awaited, _)| awaited != sequence) {
             return;
@@ -331,7 +332,7 @@ impl<'a> NotificationListener<'a> {
         }
     }
 
-    /// Publishes that events were lost.
+    /// Publishes a resync, because events may have been lost.
     fn close_gap(&mut self) {
         self.is_gap = false;
         self.unexplained.clear();

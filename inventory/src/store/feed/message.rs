@@ -38,7 +38,7 @@ pub(super) struct MessageHeader {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MessageContent {
     Changes(Vec<RecordChange>),
-    /// Proves that notifications arrive.
+    /// A message to its own sender, which shows that notifications arrive.
     Ping,
     /// A change too large to list its records, or lines that only a newer release understands.
     Resync,

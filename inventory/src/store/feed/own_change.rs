@@ -33,7 +33,7 @@ impl OwnChange {
         if self.changes.is_empty() { Vec::new() } else { self.header.changes(&self.changes) }
     }
 
-    /// Reports the committed change. A later notification of it is ignored.
+    /// Reports the committed change. Later notifications of the change are ignored.
     pub(in crate::store) fn complete(mut self) {
         self.is_decided = true;
         self.feed.with_undecided(|undecided| {
@@ -64,8 +64,7 @@ impl Drop for OwnChange {
 }
 
 impl Feed {
-    /// Reports records of a change of this process whose notification has arrived, unless they have been reported
-    /// before.
+    /// Reports the records in a notification of a change by this process, unless the change has already been reported.
     pub(super) fn publish_notified(&self, sequence: u64, changes: &[RecordChange]) {
         self.with_undecided(|undecided| match undecided.0.get_mut(&sequence) {
             Some(UndecidedChange::InProgress { reported }) => {
@@ -77,7 +76,7 @@ impl Feed {
         });
     }
 
-    /// Removes a change of this process from the changes with an unknown outcome. Returns `true` if it was one of them.
+    /// Forgets a change by this process if its outcome is unknown. Returns `false` for any other change.
     pub(super) fn take_unknown(&self, sequence: u64) -> bool {
         self.with_undecided(|undecided| {
             let is_unknown = matches!(undecided.0.get(&sequence), Some(UndecidedChange::Unknown));

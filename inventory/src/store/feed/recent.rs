@@ -14,9 +14,9 @@ pub(super) const MAX_BEHIND: usize = 4096;
 /// The position of an event in the feed of one process. Formatted as text for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FeedPosition {
-    /// The random number of the feed.
+    /// The random number that identifies the feed.
     pub(super) origin: u64,
-    /// The number of events up to and including this one.
+    /// The number of events up to and including the event at this position.
     pub(super) number: u64,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct RecentEvents {
     sender: broadcast::Sender<FeedEvent>,
 }
 
-/// A new subscription, possibly with events from before it.
+/// A new subscription, possibly with events that precede it.
 pub(super) struct Subscription {
     pub(super) receiver: broadcast::Receiver<FeedEvent>,
     /// The events after the requested position, up to the first event of the receiver.

@@ -20,7 +20,8 @@ use tokio::time::timeout;
 /// pool opens another connection.
 const RETURN_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Ends a transaction that may have begun. `ROLLBACK` alone would log a warning if there is no transaction.
+/// The statements that end a transaction that may have begun. `ROLLBACK` alone would log a warning if there is no
+/// transaction.
 const END_POSSIBLE_TRANSACTION: &str = "BEGIN; ROLLBACK";
 const END_TRANSACTION: &str = "ROLLBACK";
 

@@ -11,7 +11,7 @@ use crate::store::StoreError;
 #[derive(Debug)]
 pub(in crate::store) struct OwnedFile {
     path: PathBuf,
-    /// Identifies the file. Another file may later replace it at the same path.
+    /// The identity of the locked file, because another file may later replace it at the same path.
     id: FileId,
     lock: File,
 }

@@ -31,7 +31,7 @@ pub(in crate::store) struct Writer {
     /// `None` after the writer has stopped accepting changes.
     queue: Mutex<Option<mpsc::Sender<QueuedChange>>>,
     task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
-    /// When the running transaction started, if any.
+    /// Start time of the running transaction, if any.
     running_since: RunningSince,
     /// Time limit for callers and for a transaction.
     patience: Duration,
@@ -106,7 +106,7 @@ struct WriterTask {
     options: SqliteConnectOptions,
     feed: Feed,
     running_since: RunningSince,
-    /// Keeps the file locked until the last change is written.
+    /// The database file, which stays locked until the last change is written.
     _file: Arc<OwnedFile>,
 }
 
@@ -136,12 +136,12 @@ impl WriterTask {
         }
     }
 
-    /// Fails all changes of a batch with an error of the connection. Whether they are on disk is then unknown.
+    /// Fails all changes of a batch with a connection error. The changes may or may not be on disk.
     fn fail(&mut self, batch: &mut Vec<QueuedChange>, error: sqlx::Error) {
         self.connection = None;
         let source = Arc::new(error);
         for waiting in batch.drain(..) {
-            // The change may be on disk.
+            // The change is published because it may be on disk.
             self.feed.publish(waiting.change.record_changes());
             // The caller may have stopped waiting.
             let _ = waiting.result_sender.send(Err(store_error(WRITING, Arc::clone(&source))));
@@ -202,7 +202,8 @@ async fn try_change(
             transaction.rollback().await?;
             Ok(Ok(outcome))
         }
-        // After errors such as a full disk, SQLite may have rolled back the whole transaction, including the savepoint.
+        // After errors such as a full disk, SQLite may have rolled back the whole transaction, so the whole batch
+        // fails.
         Err(error) if transaction.rollback().await.is_err() => Err(error),
         Err(error) => Ok(Err(error)),
     }

@@ -1,7 +1,7 @@
 //! Computes which rows a change writes, from its steps and the current rows.
 //!
 //! All requirements on single records are checked here, in memory, after the rows have been read and locked. The result
-//! has at most one write for each row, so a change of many records needs only a few statements.
+//! has at most one write for each row, so a change to many records needs only a few statements.
 
 use std::borrow::Cow;
 use std::collections::btree_map::Entry;
@@ -43,15 +43,16 @@ impl CurrentRow {
     }
 }
 
-/// Returns the counted size of a row in bytes. If the writer does not know the length of the reports, they are left
-/// out.
+/// Returns the counted size of a row in bytes. If the writer does not know the length of the reports, the reports are
+/// left out.
 pub(super) fn size_of(row: &Row) -> i64 {
     // If a conversion saturates, the size exceeds every bound.
     let reports = usize::try_from(row.reports_len.unwrap_or(0)).unwrap_or(usize::MAX);
     i64::try_from(counted_size(row.document.len().saturating_add(reports))).unwrap_or(i64::MAX)
 }
 
-/// The number of records without deleted ones, and the total size of all records, or a difference of both.
+/// The number of records, not counting deleted ones, and the total size of all records. Also the difference between two
+/// such totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
     pub(super) records: i64,
@@ -142,7 +143,7 @@ pub(super) struct Effects<'a> {
     pub(super) put_reports: Vec<(Key, ReportKind, &'a str)>,
     pub(super) rewritten_reports: Vec<(Key, ReportKind, &'a str)>,
     pub(super) removed_reports: Vec<(Key, ReportKind)>,
-    /// The hosts whose sizes the database must compute, with their sizes before.
+    /// The hosts whose sizes the database must compute, with their previous sizes.
     pub(super) resized: BTreeMap<Key, i64>,
     /// The differences to add to the totals of parents.
     pub(super) totals: BTreeMap<(Kind, Uuid), Totals>,
@@ -250,8 +251,8 @@ fn apply_to_reports<'a>(reports: &mut ReportWrites<'a>, step: &'a Step, is_prese
     }
 }
 
-/// Returns hosts whose reports change while the writer does not know the total length of the reports. Each has the size
-/// in the row to write, or else in the stored row.
+/// Returns the hosts whose size the database must compute, because the writer does not know the total length of their
+/// reports. Each host has the size in the row to write, or else the size in the stored row.
 fn hosts_to_resize(
     records: &BTreeMap<Key, RecordState<'_>>,
     reports: &ReportWrites<'_>,

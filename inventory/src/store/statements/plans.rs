@@ -166,7 +166,8 @@ async fn lists_of_records_use_an_index() {
             )
             .await;
             assert!(plan.contains("SEARCH records USING INDEX") && plan.contains(index), "{plan}");
-            // Sizes are in the indexes that cover the hosts of an infra-env or of a cluster.
+            // The indexes over the hosts of an infra-env or a cluster contain the sizes, so no host row is read to sum
+            // the sizes.
             let is_counted_in_index = plan.contains("SEARCH records USING COVERING INDEX");
             let has_one_index = filter.parent.is_some() != filter.cluster.is_some();
             assert_eq!(is_counted_in_index, has_one_index && !reports.is_empty(), "{plan}");

@@ -132,7 +132,7 @@ pub(super) fn select_page(query: PageQuery, dialect: Dialect) -> Statement {
     let (len, of_host) = if reports.is_empty() {
         ("CAST(octet_length(document) AS BIGINT)".to_owned(), "CAST(NULL AS TEXT)".to_owned())
     } else {
-        // The size of a host already includes most of its reports.
+        // The size of a host already includes most of its reports, so only the other reports are added.
         let uncounted = reports::select_uncounted_len(reports);
         let len = uncounted.map_or_else(|| "size".to_owned(), |uncounted| format!("size + {uncounted}"));
         (len, reports::select_joined(reports))
@@ -176,7 +176,7 @@ pub(in crate::store) async fn page<S: Session>(
     Ok(reader.page)
 }
 
-/// Collects the rows of a page.
+/// A collector of the rows of a page.
 struct PageReader {
     kind: Kind,
     /// The position of the last collected record.
@@ -210,7 +210,7 @@ impl PageReader {
     fn add(&mut self, row: &dyn Cells, of_host: Reports) -> Result<(), sqlx::Error> {
         let record = record(self.kind, row)?;
         let position = Position { made_at: row.integer("made_at")?, id: record.key.id };
-        // SQLite joins rows in the order of the subquery, but does not guarantee this order.
+        // SQLite joins rows in the order of the subquery but does not guarantee this order, so the order is checked.
         if position <= self.last {
             return Err(decode_error("order of records", (self.last, position)));
         }
@@ -343,7 +343,7 @@ pub(in crate::store) fn select_stale_clusters(
 ) -> Statement {
     let has_status = dialect.is_one_of("clusters.status", "$1");
     let generations = sql_generation_sum("hosts.record_generation");
-    // NULL never compares as equal, so a missing number is replaced by one that no state has.
+    // NULL never compares as equal, so a missing number is replaced by a number that no state has.
     let sql = format!(
         "SELECT clusters.id AS id FROM records AS clusters LEFT JOIN records AS assessments \
          ON assessments.kind = 'assessment' AND assessments.parent = '' AND assessments.id = clusters.id \

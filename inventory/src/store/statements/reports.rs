@@ -44,7 +44,8 @@ pub(super) fn select_uncounted_len(kinds: ReportKinds) -> Option<String> {
 /// Returns an SQL expression that joins all reports of a host into one text for [`take`].
 pub(super) fn select_joined(kinds: ReportKinds) -> String {
     let kinds = sql_list(kinds.iter());
-    // Most hosts have few reports. The expression stops the database from searching the index once for each kind.
+    // Most hosts have few reports, so one index search for all kinds is faster. With `kind` instead of `kind || ''`,
+    // the database would search the index once for each kind.
     format!(
         "(SELECT string_agg(reports.kind || ':' || reports.size || ':' || reports.document, '') FROM reports \
          WHERE reports.infra_env_id = records.parent AND reports.host_id = records.id \

@@ -140,8 +140,8 @@ pub(super) fn insert<'a>(
     Statement::over(dialect, &columns, rows.collect(), &sql)
 }
 
-/// Returns a statement that replaces rows, which [`look_up`] has locked at the previous generation. It keeps a later
-/// stored check-in, because check-ins do not change the generation.
+/// Returns a statement that replaces rows, which [`look_up`] has locked at the previous generation. The statement keeps
+/// a later stored check-in, because check-ins do not change the generation.
 pub(super) fn replace<'a>(
     dialect: Dialect,
     rows: impl Iterator<Item = &'a Row>,
