@@ -7,8 +7,8 @@ use uuid::Uuid;
 use crate::id::ClusterId;
 use crate::store::{AssessedState, Columns, Kind, Record};
 
-/// A generation below the first generation of every new record. First generations are times in microseconds since 1970,
-/// and this one is in 2023.
+/// The offset to subtract from each generation to keep the sum of all generations small. The first generation of a new
+/// record is the current time in microseconds since 1970, and the offset is a time in 2023.
 const FIRST_GENERATION: i64 = 1_672_531_200_000_000;
 
 /// The state of a cluster that an assessment was based on.
@@ -106,7 +106,7 @@ mod tests {
             (state(2, 4, &[now]), true),
             (state(2, 5, &[now, now + 1]), true),
             (state(3, 6, &[now]), false),
-            // The other view lacks a damaged host.
+            // Sums are not compared if the view lacks a damaged host.
             (state(2, 5, &[now + 2]), false),
         ] {
             assert_eq!(older.is_older_than(&newer), is_older, "{older:?}");

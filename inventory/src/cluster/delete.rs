@@ -8,7 +8,8 @@ use crate::Secret;
 use crate::error::Error;
 use crate::time::Micros;
 
-/// Returns the record of the deleted cluster. It has no networks, VIPs and operators, as upstream, and no secrets.
+/// Returns the record of the deleted cluster. The record has no networks, VIPs or operators, as in upstream, and no
+/// secrets.
 ///
 /// # Errors
 ///

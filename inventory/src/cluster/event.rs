@@ -1,4 +1,4 @@
-//! The events that changes of clusters add.
+//! The events that changes to clusters add.
 
 use rules::cluster::state::ClusterTransition;
 use rules::validation::{ClusterResults, ValidationEvent, changes};

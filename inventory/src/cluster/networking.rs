@@ -10,9 +10,9 @@ use crate::error::Error;
 const MIN_HOST_BITS: u32 = 7;
 /// Minimum number of address bits after the prefix of machine networks, which corresponds to 16 addresses.
 const MIN_MACHINE_BITS: u32 = 4;
-/// The minimum for machine networks without VIPs, where the user manages the load balancer.
+/// Minimum number of address bits for machine networks without VIPs, where the user manages the load balancer.
 const MIN_MACHINE_BITS_WITHOUT_VIPS: u32 = 2;
-/// The minimum for the machine network of a single-node cluster.
+/// Minimum number of address bits for the machine network of a single-node cluster.
 const MIN_SINGLE_NODE_BITS: u32 = 1;
 
 /// The first version that allows IPv6 networks before IPv4 networks.

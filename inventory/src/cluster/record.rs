@@ -61,7 +61,7 @@ pub struct ClusterRecord {
     pub spec: ClusterSpec,
     /// Time when the cluster was registered or imported.
     pub created_at: Micros,
-    /// Time of the last change of the record.
+    /// Time of the last change to the record.
     pub updated_at: Micros,
     /// Time when the cluster was deleted. `None` if it is not deleted.
     pub deleted_at: Option<Micros>,

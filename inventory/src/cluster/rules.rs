@@ -172,7 +172,7 @@ fn check_disk_encryption(encryption: &DiskEncryption) -> Result<(), Error> {
     }
     let text = encryption.tang_servers.as_deref().unwrap_or_default();
     let servers: Option<Vec<Value>> = serde_json::from_str(text).ok();
-    // Go's JSON decoder matches keys case-insensitively. Clients and the installer are written in Go.
+    // Keys are compared case-insensitively, as in Go's JSON decoder, which clients and the installer use.
     let has = |server: &Value, key: &str| {
         let fields = server.as_object().into_iter().flatten();
         let mut values = fields.filter(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value);

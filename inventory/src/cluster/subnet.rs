@@ -31,7 +31,7 @@ pub(super) fn is_v6(subnet: &Subnet) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct AddressRange {
     is_v6: bool,
-    /// The first address. For both IP families, its bits start at the highest bit.
+    /// The first address, aligned to the highest bit for both IP families.
     first: u128,
     pub(super) prefix: u32,
 }

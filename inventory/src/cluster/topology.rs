@@ -1,4 +1,4 @@
-//! The number of control plane nodes, the platform, and the default network plugin of a cluster.
+//! Determines the number of control plane nodes, the platform, and the default network plugin of a cluster.
 
 use super::parts::{HighAvailabilityMode, NetworkType, Platform, PlatformType};
 use crate::catalogue::{CpuArchitecture, ReleaseArchitecture, Version};

@@ -172,7 +172,7 @@ fn apply_first_pod_network(
     }
 }
 
-/// Returns a function that replaces the whole list if `all` is set, and else replaces its first network.
+/// Returns a function that replaces the whole list if `all` is set, and otherwise only the first network of the list.
 fn first_or_all(all: Option<Vec<Subnet>>, first: &Option<Subnet>) -> impl FnOnce(&mut Vec<Subnet>) {
     let first = first.clone();
     move |networks| match (all, first) {

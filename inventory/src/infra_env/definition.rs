@@ -15,9 +15,9 @@ pub struct InfraEnvDefinition {
     pub mirrors: Option<MirrorRegistries>,
     /// The resource that owns the infra-env. If `None`, clients of the API can change it.
     pub owner: Option<ResourceOwner>,
-    /// When an infra-env is created again, the token in its old URLs, from
-    /// [`token_of_image_url`](super::token_of_image_url). With this token, the URLs stay the same. The token is ignored
-    /// if the infra-env exists, or if the token is not valid for it, for example because the signing key has changed.
+    /// The token in the old URLs of a recreated infra-env, from [`token_of_image_url`](super::token_of_image_url). With
+    /// this token, the URLs stay the same. The token is ignored if the infra-env exists, or if the token is not valid
+    /// for the infra-env, for example because the signing key has changed.
     pub url_token: Option<Secret>,
 }
 

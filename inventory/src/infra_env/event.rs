@@ -1,4 +1,4 @@
-//! The events that changes of infra-envs add.
+//! The events that changes to infra-envs add.
 
 use ignition::discovery::masked_url;
 use ignition::network::check::NetworkFinding;

@@ -34,7 +34,7 @@ pub struct InfraEnvRecord {
     /// Generation of `image`, which starts at 1 and increases by 1 with each change. Images of the same generation have
     /// the same content.
     pub image_generation: u64,
-    /// Time of the last change of `image`.
+    /// Time of the last change to `image`.
     pub image_changed_at: Micros,
     /// Key for signing tokens whose access is limited to the images of this infra-env.
     pub signing_key: Secret,
@@ -49,7 +49,7 @@ pub struct InfraEnvRecord {
     pub owner: Option<ResourceOwner>,
     /// Time when the infra-env was registered.
     pub created_at: Micros,
-    /// Time of the last change of the record.
+    /// Time of the last change to the record.
     pub updated_at: Micros,
 }
 
@@ -70,7 +70,7 @@ impl InfraEnvRecord {
         }
     }
 
-    /// Returns the time to record for a change of `image` at `now`. The time is later than the last change.
+    /// Returns the time to record for a change to `image` at `now`. The time is later than the last change.
     ///
     /// # Errors
     ///

@@ -22,8 +22,8 @@ pub(crate) enum RevisedImage {
     Initrd,
 }
 
-/// Identifies the version of an image source. The revision also depends on the base images and the settings, which stay
-/// the same while this process runs.
+/// The identity of one version of an image source. A revision also depends on the base images and the settings, but
+/// they stay the same while this process runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SourceIdentity {
     created_at: Micros,

@@ -10,7 +10,7 @@ use ignition::report::Severity;
 use crate::error::Error;
 use crate::tar;
 
-/// Sorts the networks of hosts by their content. The order in a request has no meaning.
+/// Sorts host network configs by their content, because the order in a request has no meaning.
 pub(crate) fn in_stored_order(mut hosts: Vec<HostStaticNetwork>) -> Vec<HostStaticNetwork> {
     fn key(host: &HostStaticNetwork) -> impl Ord {
         (host.network_yaml.as_str(), host.mac_interface_map.as_slice())
@@ -22,7 +22,7 @@ pub(crate) fn in_stored_order(mut hosts: Vec<HostStaticNetwork>) -> Vec<HostStat
     hosts
 }
 
-/// Converts networks to the input of the network file generator.
+/// Converts host network configs to the input of the network file generator.
 pub(crate) fn hosts(networks: &[HostStaticNetwork]) -> Vec<HostNetwork> {
     let interface = |map: &assisted::infra_env::MacInterface| MacInterface {
         logical_nic_name: map.logical_nic_name.clone(),
@@ -52,7 +52,7 @@ pub(crate) fn tar(networks: &HostNetworkFiles) -> Result<Vec<u8>, Error> {
     tar::archive(contents).map_err(|error| Error::invalid(error.to_string()))
 }
 
-/// Checks networks in the order of the request, so that the host indexes in messages match the request.
+/// Checks host network configs in the order of the request, so that the host indexes in messages match the request.
 ///
 /// Returns the findings that are only warnings.
 pub(crate) fn check(

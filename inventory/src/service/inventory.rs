@@ -178,7 +178,7 @@ impl Inventory {
         &self.0.image_revisions
     }
 
-    /// Returns the id by which this process holds the leader's lease.
+    /// Returns the id under which this process holds the leader's lease.
     pub(crate) fn replica(&self) -> Uuid {
         self.0.replica
     }

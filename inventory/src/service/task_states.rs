@@ -107,7 +107,7 @@ impl TaskStates {
     pub(crate) fn register(&self, name: &'static str, is_leader_only: bool) -> Arc<TaskState> {
         let mut tasks = lock(&self.0.tasks);
         let task = tasks.entry(name).or_insert_with(|| Arc::new(TaskState::new(name, is_leader_only)));
-        // If the driver was aborted, the end of a run was not recorded.
+        // The progress is cleared, because an aborted driver does not record the end of a run.
         *lock(&task.progress_at) = None;
         Arc::clone(task)
     }

@@ -1,4 +1,4 @@
-//! A stream of the changes of clusters, infra-envs and hosts.
+//! A stream of the changes to clusters, infra-envs and hosts.
 
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
@@ -7,10 +7,10 @@ use crate::Inventory;
 use crate::id::{ClusterId, HostId, HostKey, InfraEnvId};
 use crate::store::{ChangeKind, FeedEvent, FeedPosition, FeedReader, Key, Kind, RecordChange};
 
-/// Selects the changes that [`Inventory::watch`] returns. By default, it returns all changes from now on.
+/// A query for the changes that [`Inventory::watch`] returns. By default, it selects all changes from now on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WatchQuery {
-    /// Restricts the changes to this infra-env and its hosts.
+    /// The infra-env whose changes are returned, together with the changes to its hosts. `None` for no restriction.
     pub infra_env: Option<InfraEnvId>,
     /// Position of the last event that the caller has handled.
     pub after: Option<FeedPosition>,
@@ -29,7 +29,7 @@ pub enum WatchEvent {
     },
 }
 
-/// A change of one resource.
+/// A change to one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResourceChange {
@@ -38,7 +38,7 @@ pub struct ResourceChange {
     /// Whether the record was written or removed. Deleting a cluster or host writes its record, which is removed only
     /// after some time.
     pub kind: ChangeKind,
-    /// A number that increases with every change of the record. `None` if only validation results have changed, which
+    /// A number that increases with every change to the record. `None` if only validation results have changed, which
     /// are not part of the record.
     pub generation: Option<i64>,
     /// The position to pass in [`WatchQuery::after`] to continue after this change.
@@ -49,9 +49,9 @@ pub struct ResourceChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ResourceId {
-    /// The id of a cluster, for changes of the cluster or its assessment.
+    /// The id of a cluster, for changes to the cluster or its assessment.
     Cluster(ClusterId),
-    /// An infra-env.
+    /// The id of an infra-env.
     InfraEnv(InfraEnvId),
     /// The key of a host: its id and the id of its infra-env.
     Host(HostKey),
@@ -94,7 +94,7 @@ impl ResourceId {
 }
 
 impl Inventory {
-    /// Returns a stream of the changes of clusters, infra-envs and hosts, including changes by other replicas.
+    /// Returns a stream of the changes to clusters, infra-envs and hosts, including changes by other replicas.
     ///
     /// A change contains only the id of the resource, which the caller then reads. The stream may report a change
     /// twice, and the resource may have changed several times before the caller reads it. The stream does not contain
@@ -152,7 +152,7 @@ async fn next_event(reader: &mut FeedReader, infra_env: Option<InfraEnvId>) -> O
             FeedEvent::Resync => return Some(WatchEvent::Resync { position }),
         };
         let Some(resource) = ResourceId::from_key(key) else { continue };
-        // Validation results are removed together with their record.
+        // Validation results are removed together with their record, so only the removal of the record is returned.
         let is_of_results = matches!(key.kind, Kind::HostResults | Kind::Assessment);
         if is_of_results && kind == ChangeKind::Removed {
             continue;

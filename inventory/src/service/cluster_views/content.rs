@@ -111,8 +111,8 @@ impl Content {
                 }
                 self.log(|cluster, changes| changes.outdated.settings |= cluster == key.id);
             }
-            // A view contains settings of all infra-envs of its cluster, and an infra-env can be bound to another
-            // cluster.
+            // A change to an infra-env can affect any view: a view contains the settings of its cluster's infra-envs,
+            // and the change may have bound the infra-env to another cluster.
             _ => {
                 for (_, entry) in self.views.iter_mut() {
                     entry.outdated.settings = true;
@@ -130,13 +130,13 @@ impl Content {
         let Some(cluster) = self.clusters.get(&key) else { return self.add_stray(key) };
         let Some(entry) = self.views.peek_mut(cluster) else { return self.add_stray(key) };
         let viewed = entry.view.host(&key);
-        // A change to the same generation has been reported before.
+        // A view at the generation of the change already contains the change.
         if viewed.is_none_or(|host| host.generation != change.generation) {
             entry.outdated.hosts.insert(key);
         }
     }
 
-    /// Marks a host with changed validation results as outdated. Results of hosts without a view have no effect.
+    /// Marks a host with changed validation results as outdated. A host that is in no view is ignored.
     fn mark_results(&mut self, host: Key) {
         self.log(|_, changes| {
             changes.outdated.hosts.insert(host);
@@ -209,8 +209,8 @@ impl Content {
         for host in view.hosts() {
             self.clusters.insert(host.key, cluster.0);
         }
-        // A host that changed during the load may have joined another cluster, or may have joined this one after its
-        // hosts were read.
+        // A host that changed during the load may be missing in the view, because it has joined another cluster, or has
+        // joined this cluster after its hosts were read. Such a host becomes a stray.
         let (known, others): (BTreeSet<_>, _) =
             outdated.hosts.into_iter().partition(|host| self.clusters.get(host) == Some(&cluster.0));
         let outdated = Outdated { hosts: known, settings: outdated.settings };

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::host::stored_results::AssessmentResults;
 use crate::store::{Contact, Feed, Key};
 
-/// How long a view is valid while the feed does not report the changes of other processes.
+/// Time for which a view is valid while the feed does not report changes by other processes.
 const FRESH: Duration = Duration::from_millis(500);
 
 /// A host in a view.
@@ -32,7 +32,7 @@ pub(crate) struct ViewedHost {
 
 impl ViewedHost {
     fn len(&self) -> usize {
-        // Results contain a few numbers and short texts for each validation.
+        // Approximate size of the validation results in bytes: a few numbers and short texts for each validation.
         const RESULTS: usize = 2048;
         size_of::<Self>() + size_of::<HostView>() + self.view.summary.memory_len() + RESULTS
     }
@@ -127,7 +127,7 @@ impl CurrentView {
         })
     }
 
-    /// Returns `true` if the feed has reported all changes of the view's records since they were read.
+    /// Returns `true` if the feed has reported all changes to the view's records since they were read.
     pub(super) fn is_followed(&self, feed: &Feed) -> bool {
         match feed.contact() {
             Contact::Connected => self.listening_since == feed.listening_since(),

@@ -74,7 +74,8 @@ pub(super) async fn refresh(
         hosts,
         (read_at, listening_since),
     );
-    // If the numbers differ, another replica has added or removed a host, and the feed has not yet reported it.
+    // If the membership counter does not match the hosts, another replica has added or removed a host that the feed has
+    // not yet reported, so the complete view is read.
     if membership.checked_sub(before.membership()) != changed_members(before, &view) {
         return full(records, cluster).await;
     }
@@ -104,7 +105,7 @@ async fn read_host(
     viewed_host(records, Stored { record, ..host }, &reports).await.map(Some)
 }
 
-/// Why a host could not be read.
+/// The reason why a host could not be read.
 #[derive(Debug)]
 enum HostFailure {
     /// The record or one of its reports is damaged. The error has been logged.

@@ -35,7 +35,7 @@ pub(crate) struct ClusterViews {
     /// Limits on connectivity checks in large clusters.
     throttles: Mutex<LruCache<ClusterId, ConnectivityThrottle>>,
     load_locks: Vec<tokio::sync::Mutex<()>>,
-    /// Held while the clusters of changed hosts without a view are looked up.
+    /// A lock for the lookup of the clusters of changed hosts that are in no view.
     stray_lock: tokio::sync::Mutex<()>,
 }
 
@@ -45,7 +45,7 @@ struct SharedViews(Mutex<Content>);
 impl SharedViews {
     fn with_content<T>(&self, use_it: impl FnOnce(&mut Content) -> T) -> T {
         let mut content = self.0.lock().unwrap_or_else(|poisoned| {
-            // A panic may have left the content inconsistent. The views are loaded again.
+            // A panic may have left the content inconsistent, so all views are dropped and loaded again.
             let mut content = poisoned.into_inner();
             content.drop_all();
             self.0.clear_poison();

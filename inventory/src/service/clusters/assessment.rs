@@ -32,13 +32,13 @@ use crate::store::{Change, Key, ReadSet, Reader as _, Record, StoreError, Stored
 /// Maximum time that the response to a user's change waits for an assessment.
 const RESPONSE_TIME: Duration = Duration::from_secs(1);
 
-/// Maximum number of hosts for an assessment on a thread that serves requests, which takes about a millisecond. Larger
-/// clusters are assessed in the background.
+/// Maximum number of hosts for an assessment on a thread that serves requests. Such an assessment takes about a
+/// millisecond. Larger clusters are assessed in the background.
 const SMALL_CLUSTER: usize = 32;
 
-/// Maximum number of attempts while the feed does not yet report the changes of another replica.
+/// Maximum number of attempts while the feed has not yet reported the changes by another replica.
 const MAX_ATTEMPTS: usize = 10;
-/// Pause between these attempts.
+/// Pause between two attempts at an assessment.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// The result of one assessment.
@@ -162,7 +162,8 @@ impl Inventory {
         if assessed.as_ref().is_some_and(|assessed| *assessed.record.seen() == state) {
             return Ok(nothing(false));
         }
-        // Another replica has assessed changes that the feed has not yet reported to this replica.
+        // Another replica has assessed changes that the feed has not yet reported to this replica, so the view is
+        // outdated.
         if assessed.as_ref().is_some_and(|assessed| state.is_older_than(assessed.record.seen())) {
             self.cluster_views().discard(cluster);
             return Ok(nothing(true));
@@ -188,7 +189,7 @@ impl Inventory {
         if view.membership() == self.records().membership(cluster.0).await? {
             return Ok(Some(view));
         }
-        // Another replica has added or removed a host, and the feed has not yet reported it.
+        // Another replica has added or removed a host that the feed has not yet reported, so the view is read again.
         self.cluster_views().discard(cluster);
         self.cluster_view(Some(cluster)).await
     }

@@ -79,8 +79,8 @@ impl<'a> HostConclusion<'a> {
     }
 }
 
-/// Returns the transition of a host if it changes the status or the status info. The status info ends with the parts of
-/// the host's reports that exceed a limit.
+/// Returns the transition of a host if it changes the status or the status info. The status info ends with the limits
+/// that the host's reports exceed.
 fn changed_transition(viewed: &ViewedHost, assessed: &AssessedHost) -> Option<Transition> {
     let transition = assessed.transition.clone()?;
     let transition = refused_report::with_reason(viewed.refusal.as_deref(), transition);

@@ -11,12 +11,12 @@ use crate::error::Error;
 use crate::id::ClusterId;
 use crate::store::{Filter, Kind, ListRange, PageQuery, Reader, Stored, part_of_list};
 
-/// Selects clusters to list. By default, all clusters that are not deleted.
+/// A query for a list of clusters. By default, it selects all clusters that are not deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterQuery {
-    /// Restricts the list to the installed cluster that reports this id in its `ClusterVersion` resource.
+    /// The id that the selected cluster reports in its `ClusterVersion` resource. `None` for no restriction.
     pub openshift_cluster_id: Option<Uuid>,
-    /// Restricts the list to clusters of this user.
+    /// The user name of the owner. `None` for no restriction.
     pub owner: Option<String>,
     /// Whether deleted clusters are also listed.
     pub deleted: bool,
@@ -93,7 +93,7 @@ impl Inventory {
             let records = self.records().stream_with_reports::<ClusterRecord>(pages);
             records.map_ok(|(stored, _)| stored.record).map_err(Error::from)
         };
-        // The database can only apply a range to an unfiltered list.
+        // The database can apply the range only if it also applies every other restriction.
         if query.selects_all() {
             return records(PageQuery::first(filter).in_range(query.range)).boxed();
         }

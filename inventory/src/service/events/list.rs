@@ -14,19 +14,20 @@ use crate::id::{ClusterId, HostId, InfraEnvId};
 use crate::infra_env::InfraEnvRecord;
 use crate::store::{Key, ListRange, Record, Store};
 
-/// Selects events to list. By default, all events.
+/// A query for a list of events. By default, it selects all events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventListQuery {
-    /// Restricts the list to events about these resources.
+    /// The resources that the selected events are about.
     pub subject: EventSubject,
-    /// Restricts the list to events of this infra-env. With [`EventSubject::Any`], the list is empty if the infra-env
-    /// does not exist.
+    /// The infra-env of the selected events. `None` for no restriction. With [`EventSubject::Any`], the list is empty
+    /// if the infra-env does not exist.
     pub infra_env: Option<InfraEnvId>,
-    /// Restricts the list to these severities. Empty for all.
+    /// The severities of the selected events. Empty for all severities.
     pub severities: Vec<Severity>,
-    /// Restricts the list to these categories. Empty for all.
+    /// The categories of the selected events. Empty for all categories.
     pub categories: Vec<Category>,
-    /// Restricts the list to events whose message contains this text. The search is case-insensitive.
+    /// A text that the messages of the selected events contain. `None` for no restriction. The search is
+    /// case-insensitive.
     pub message: Option<String>,
     /// Whether the newest events come first.
     pub descending: bool,
@@ -38,7 +39,7 @@ pub struct EventListQuery {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventSubject {
-    /// Events about any resource, and events about none.
+    /// Events about any resource, and events about no resource.
     #[default]
     Any,
     /// Events about these hosts, as far as they exist and are not deleted.
@@ -47,7 +48,7 @@ pub enum EventSubject {
     Cluster {
         /// Id of the cluster.
         id: ClusterId,
-        /// Restricts the list to events of these hosts. Empty for any host.
+        /// The hosts that the selected events are about. Empty for any host.
         hosts: Vec<HostId>,
         /// Whether the deleted hosts of the cluster are added to `hosts`.
         deleted_hosts: bool,

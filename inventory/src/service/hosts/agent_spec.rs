@@ -1,5 +1,5 @@
-//! Applies the `Agent` resource of an operator to a host. The operator repeats the call until host and resource are
-//! equal.
+//! Applies the `Agent` resource of an operator to a host. The operator repeats the call until the host and the resource
+//! match.
 
 use futures_util::future::BoxFuture;
 
@@ -15,10 +15,10 @@ use crate::service::infra_envs::Ensured;
 use crate::store::ReportKinds;
 
 impl Inventory {
-    /// Changes a host in one commit, so that its choices equal its `Agent` resource. If nothing differs, nothing is
+    /// Changes a host in one commit, so that its settings match its `Agent` resource. If nothing differs, nothing is
     /// written.
     ///
-    /// Approval, installer arguments and the Ignition override are applied in every status. The other choices are
+    /// Approval, installer arguments and the Ignition override are applied in every status. The other settings are
     /// applied only before the installation starts. After that, differences are left unchanged without an error.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ impl HostKey {
         cached.filter(|host| host.record().deleted_at.is_none()).ok_or_else(|| self.not_found())
     }
 
-    /// Changes the host. If another change conflicts, `edit` is called again.
+    /// Changes the host with `edit`, and calls `edit` again if another change conflicts.
     pub(crate) async fn change<T>(
         self,
         inventory: &Inventory,
@@ -39,7 +39,7 @@ impl HostKey {
         self.change_with_reports(inventory, request, ReportKinds::NONE, edit).await
     }
 
-    /// Changes the host and its reports. `edit` can read the reports of the given kinds.
+    /// Changes the host and its reports with `edit`. The host draft contains the reports of the given `kinds`.
     pub(crate) async fn change_with_reports<T>(
         self,
         inventory: &Inventory,
@@ -59,8 +59,8 @@ impl HostKey {
             .await
     }
 
-    /// Changes the host and its reports for a request of its agent. Writes nothing if `edit` changes nothing and adds
-    /// no event. Returns the generation of the host after the change.
+    /// Changes the host and its reports with `edit` for a request of the host's agent. Writes nothing if `edit` changes
+    /// nothing and adds no event. Returns the generation of the host after the change.
     pub(crate) async fn change_if_edited(
         self,
         inventory: &Inventory,
@@ -72,8 +72,9 @@ impl HostKey {
         Ok(generation)
     }
 
-    /// Changes the host and its reports while its agent may also send replies. Writes nothing if `edit` changes nothing
-    /// and adds no event. Returns the host and its generation after the change.
+    /// Changes the host and its reports with `edit`, one change after the other, because the host's agent may send
+    /// replies at the same time. Writes nothing if `edit` changes nothing and adds no event. Returns the host and its
+    /// generation after the change.
     pub(crate) async fn ensure_edited(
         self,
         inventory: &Inventory,
@@ -82,7 +83,7 @@ impl HostKey {
         edit: impl Fn(&mut HostDraft, &mut Journal) -> Result<(), Error> + Send + Sync,
     ) -> Result<(Ensured<HostRecord>, i64), Error> {
         let edit = &edit;
-        // The agent may send several replies at the same time, so their changes are planned one after the other.
+        // Replies of an agent can arrive at the same time, so their changes are planned one after the other.
         inventory
             .records()
             .change_in_turn(self.record_key(), |reads: ReadSet| async move {

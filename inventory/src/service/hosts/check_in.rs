@@ -127,7 +127,7 @@ fn report_upgrade(host: &mut HostRecord, viewed: &HostView, inventory: &Inventor
 
 /// Returns the facts about a host that is checking in. `view` is the view of its cluster.
 fn host_in(host: &HostRecord, view: Option<&CurrentView>) -> HostView {
-    // For a host without a cluster, no step depends on its reports.
+    // A host without a cluster needs no summary, because none of its steps depend on its reports.
     let viewed = view.and_then(|view| view.host(&host.key()));
     host_view(host, true, viewed.map(|viewed| Arc::clone(&viewed.view.summary)).unwrap_or_default())
 }
@@ -154,7 +154,7 @@ fn steps_of(
     steps
 }
 
-/// Returns the time servers of an infra-env. Only one of its two settings can be non-empty.
+/// Returns the time servers of an infra-env. Only one of the two settings for time servers can be non-empty.
 fn time_servers(source: &ImageSource) -> &str {
     if source.ntp_sources.is_empty() { &source.additional_ntp_sources } else { &source.ntp_sources }
 }
@@ -183,7 +183,8 @@ impl Inventory {
                 let error = &error as &dyn std::error::Error;
                 tracing::error!(error, "the last check-ins of hosts could not be stored");
             }
-            // The next leader must determine which hosts are silent.
+            // The lease is released after the check-ins are stored, because the next leader uses them to find silent
+            // hosts.
             self.release_lease().await;
             self.records().store().close().await;
         })

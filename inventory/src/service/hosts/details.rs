@@ -28,7 +28,7 @@ const DETAILED: ReportKinds =
 pub struct HostDetails {
     /// The stored host.
     pub record: HostRecord,
-    /// Changes whenever the details change.
+    /// A version that changes whenever the details change.
     pub version: HostVersion,
     /// The validation results by category, as in the API's `validations_info`. Empty before the first assessment.
     pub validations: BTreeMap<&'static str, Vec<Validation>>,
@@ -40,7 +40,7 @@ pub struct HostDetails {
 /// for the time of the last check-in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HostVersion {
-    /// The generation of the record. It increases with each change of the host, and of a report that the host names.
+    /// The generation of the record. It increases with each change to the host, or to a report that the host names.
     pub generation: i64,
     /// A digest of the validation results, which change without the record. `None` if the host has no results.
     pub results: Option<u64>,

@@ -11,16 +11,16 @@ use crate::id::{ClusterId, InfraEnvId};
 use crate::service::infra_envs::stored_infra_env;
 use crate::store::{Filter, Kind, ListRange, PageQuery, ReportKind, ReportKinds, Reports, Stored};
 
-/// Selects hosts to list. By default, all hosts that are not deleted.
+/// A query for a list of hosts. By default, it selects all hosts that are not deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostQuery {
-    /// Restricts the list to hosts of this infra-env, which must exist.
+    /// The infra-env of the selected hosts, which must exist. `None` for no restriction.
     pub infra_env: Option<InfraEnvId>,
-    /// Restricts the list to hosts of this cluster.
+    /// The cluster of the selected hosts. `None` for no restriction.
     pub cluster: Option<ClusterId>,
-    /// Restricts the list to hosts with this status.
+    /// The status of the selected hosts. `None` for no restriction.
     pub status: Option<HostStatus>,
-    /// Restricts the list to hosts with this role.
+    /// The role of the selected hosts. `None` for no restriction.
     pub role: Option<HostRole>,
     /// Whether deleted hosts are also listed.
     pub deleted: bool,

@@ -1,7 +1,7 @@
 //! Detects replies that repeat an earlier reply, without parsing them.
 //!
 //! Agents send the same reports again and again. A repeated reply changes nothing if the host still has the generation
-//! that resulted from the first one.
+//! that resulted from the earlier reply.
 
 use std::num::NonZero;
 use std::sync::Mutex;
@@ -39,8 +39,8 @@ impl ReplyDigest {
 /// part is the whole body.
 fn without_step_id(body: &[u8]) -> (&[u8], &[u8]) {
     const KEY: &[u8] = br#""step_id":"#;
-    /// Maximum distance of the key from the start or the end of the body, in bytes. The long output of a step is on the
-    /// other side of the key.
+    /// Maximum distance of the key from the start or the end of the body, in bytes. A step can have a long output,
+    /// which is entirely before or entirely after the key.
     const NEAR: usize = 256;
     let search = |start: usize| {
         let part = body.get(start..)?.get(..NEAR.min(body.len() - start))?;
@@ -77,7 +77,7 @@ impl Default for RecentReplies {
 impl RecentReplies {
     fn with_replies<T>(&self, access: impl FnOnce(&mut LruCache<HostKey, Vec<RecentReply>>) -> T) -> T {
         let mut replies = self.0.lock().unwrap_or_else(|poisoned| {
-            // A panic may have left the map inconsistent. The replies are parsed again.
+            // A panic may have left the map inconsistent, so it is cleared, and repeated replies are parsed again.
             let mut replies = poisoned.into_inner();
             replies.clear();
             self.0.clear_poison();

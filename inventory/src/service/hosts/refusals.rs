@@ -57,7 +57,7 @@ impl Refusal<'_> {
     }
 
     async fn try_record(&self, inventory: &Inventory) -> Result<(), Error> {
-        // Agents repeat their reports every minute.
+        // Agents repeat their reports every minute, so most refusals are already recorded.
         if self.is_recorded(self.key.find_cached(inventory).await?.record(), inventory.now()) {
             return Ok(());
         }

@@ -20,7 +20,7 @@ impl Inventory {
     /// its next check-in and reports are accepted without a reboot.
     ///
     /// Data outside of the resource is not restored. The agent sends its other reports again, and
-    /// [`update_host_from_agent`](Self::update_host_from_agent) sets the choices of users. Events and logs are lost.
+    /// [`update_host_from_agent`](Self::update_host_from_agent) applies the users' settings. Events and logs are lost.
     ///
     /// # Errors
     ///

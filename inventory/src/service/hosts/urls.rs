@@ -31,7 +31,8 @@ impl Inventory {
             let infra_env = self.current_infra_env(host.infra_env_id).await?;
             let events = urls::host_events(infra_env.record(), host.id, self.settings());
             let has_logs = host.logs.collected_at.0.is_some();
-            // The token of an infra-env does not authorize access to the logs of a cluster.
+            // The token of an infra-env does not authorize access to a cluster's logs, so their URL works only without
+            // authentication.
             let is_open = self.policy().kind() == PolicyKind::None;
             let logs = (has_logs && is_open).then(|| urls::host_logs(cluster, host.id, self.settings()));
             Ok(HostUrls { events: Some(Secret::new(events)), logs: logs.map(Secret::new) })

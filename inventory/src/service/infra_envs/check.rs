@@ -17,7 +17,7 @@ use crate::infra_env::{ImageSource, static_network};
 use crate::{Inventory, Secret, in_background};
 use discovery::{DiscoveryError, OpenshiftVersion};
 
-/// Whether a pull secret belongs to a new or an existing infra-env. Determines the prefix of the error message.
+/// The use of a pull secret: for a new or an existing infra-env. Determines the prefix of the error message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PullSecretOf {
     New,
@@ -87,7 +87,7 @@ impl Inventory {
         (architecture, pull_secret): (CpuArchitecture, PullSecretOf),
     ) -> Result<Vec<NetworkFinding>, Error> {
         let (inventory, mut source, before) = (self.clone(), source.clone(), before.clone());
-        // The version determines the supported Ignition spec versions of an override.
+        // The check of an override needs the version, which determines the supported Ignition spec versions.
         if source.openshift_version.is_empty() && !source.ignition_config_override.is_empty() {
             source.openshift_version = self.os_image("", architecture).await?.openshift_version;
         }

@@ -138,7 +138,7 @@ impl Inventory {
         Ok((change, Ensured::Updated(record)))
     }
 
-    /// Plans the change of an infra-env whose images stay the same. Only its owner may be new.
+    /// Plans the change to an infra-env whose images stay the same. Only its owner may be new.
     fn plan_owner(
         &self,
         stored: Stored<InfraEnvRecord>,
@@ -153,8 +153,8 @@ impl Inventory {
         Ok((change, Ensured::Updated(record)))
     }
 
-    /// Returns two forms of the new image source of an existing infra-env. The first is for the check, with the
-    /// networks in the order of the definition. The second is for storage.
+    /// Returns two forms of the new image source of an existing infra-env. The first form is for the check, with the
+    /// networks in the order of the definition. The second form is for storage.
     async fn ensured_image(
         &self,
         before: &InfraEnvRecord,

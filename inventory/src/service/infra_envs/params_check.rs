@@ -37,7 +37,7 @@ impl Inventory {
                 let os_image = self.os_image("", architecture).await;
                 image.openshift_version = os_image.map_err(undecided)?.openshift_version;
             }
-            // An unchanged pull secret of an existing infra-env is not checked.
+            // With the same pull secret in `before`, the check skips the pull secret.
             let before = ImageSource { pull_secret: image.pull_secret.clone(), ..ImageSource::default() };
             let of = (architecture, PullSecretOf::Existing);
             self.check_in_background(&image, &before, of).await
@@ -45,7 +45,7 @@ impl Inventory {
     }
 }
 
-/// Returns an error that is not the fault of the parameters, because the catalogue of the service has no base image.
+/// Returns the error for parameters that cannot be checked, because the catalogue of the service has no base image.
 fn undecided(error: Error) -> Error {
     Error::unavailable(format!("no base image decides which Ignition spec the override may have: {error}"))
 }

@@ -10,12 +10,12 @@ use crate::id::{ClusterId, InfraEnvId};
 use crate::infra_env::InfraEnvRecord;
 use crate::store::{Filter, Kind, ListRange, PageQuery, Reader, Stored, part_of_list};
 
-/// Selects infra-envs to list. By default, all infra-envs.
+/// A query for a list of infra-envs. By default, it selects all infra-envs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InfraEnvQuery {
-    /// Restricts the list to infra-envs that are bound to this cluster.
+    /// The cluster to which the selected infra-envs are bound. `None` for no restriction.
     pub cluster: Option<ClusterId>,
-    /// Restricts the list to infra-envs of this user.
+    /// The user name of the owner. `None` for no restriction.
     pub owner: Option<String>,
     /// The range of the list to return.
     pub range: ListRange,

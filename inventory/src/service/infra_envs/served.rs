@@ -1,7 +1,7 @@
 //! A cache of infra-envs for the image server, which reads them frequently.
 //!
 //! The change feed drops an infra-env from the cache when it changes. An image depends only on the record of its
-//! infra-env, on the settings and on the base image. So changes of hosts, clusters and other infra-envs have no effect.
+//! infra-env, on the settings and on the base image. So changes to hosts, clusters and other infra-envs have no effect.
 //! While the database is unreachable, cached infra-envs stay in use for a grace period.
 
 use std::sync::Arc;

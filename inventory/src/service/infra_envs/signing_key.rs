@@ -46,8 +46,8 @@ impl Inventory {
 /// Returns 256 random bits as 64 hexadecimal digits.
 pub(crate) fn fresh_key() -> Result<Secret, Error> {
     let mut bytes = [0_u8; 32];
-    // The random bytes are from the kernel, because AWS-LC measures clock jitter for 25 ms before it returns the first
-    // ones.
+    // The random bytes are from the kernel, because AWS-LC measures clock jitter for 25 ms before it returns its first
+    // random bytes.
     let filled = rustix::rand::getrandom(&mut bytes, GetRandomFlags::empty());
     if filled != Ok(bytes.len()) {
         return Err(Error::broken("the operating system provides no random numbers"));

@@ -76,7 +76,7 @@ impl Inventory {
     ) -> Result<(Change, InfraEnvRecord), Error> {
         let (mut change, before) = (Change::new(), stored.record);
         let os_image = self.os_image(&image.openshift_version, before.cpu_architecture).await?;
-        // The current base image of the infra-env cannot be removed. Only a different one could have been removed
+        // The current base image of the infra-env cannot be removed. Only another base image could have been removed
         // meanwhile.
         if os_image.openshift_version != before.image.os_image {
             self.start_using_os_image(reads, &mut change, &os_image).await?;
@@ -132,7 +132,7 @@ fn with_image(
     })
 }
 
-/// Returns an error if the request changes an immutable value. It may repeat the current value.
+/// Returns an error if the request changes an immutable value. The request may repeat the current value.
 fn require_same(before: &InfraEnvRecord, params: &InfraEnvUpdateParams) -> Result<(), Error> {
     let same = [
         ("id", params.id.is_none_or(|id| id == before.id)),

@@ -192,7 +192,7 @@ async fn one_of_several_callers_creates_the_infra_env() {
     assert_eq!((created, unchanged), (1, 7), "{ensured:?}");
     let records: Vec<_> = ensured.into_iter().map(Ensured::into_inner).collect();
     assert!(records.iter().all(|record| *record == records[0]));
-    // Several callers can also change the infra-env.
+    // Several callers can also change the existing infra-env concurrently.
     let calls = (0..8).map(|_| inventory.ensure_infra_env(id, infra_env_params().into(), None));
     let ensured: Vec<_> = join_all(calls).await.into_iter().map(Result::unwrap).collect();
     let updated = ensured.iter().filter(|it| matches!(it, Ensured::Updated(_))).count();
