@@ -17,8 +17,8 @@ impl ListRange {
     pub const ALL: Self = Self { offset: 0, limit: None };
 }
 
-/// Returns the requested range of a list if the database cannot select the range. Errors are returned even if they
-/// occur among the skipped items.
+/// Returns the requested range of a list, for lists whose range the database cannot select. Errors are returned even if
+/// they occur among the skipped items.
 pub(crate) fn part_of_list<T: Send + 'static, E: Send + 'static>(
     items: impl Stream<Item = Result<T, E>> + Send + 'static,
     range: ListRange,

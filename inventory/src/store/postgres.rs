@@ -223,7 +223,7 @@ async fn send(transaction: &mut LeasedTransaction, notifications: Vec<String>) -
     Ok(())
 }
 
-/// Returns `true` if the server rejects the client. It may accept the client with or without encryption.
+/// Returns `true` if the server rejects the client. The server may still accept the client with the other `sslmode`.
 fn is_refused(error: &sqlx::Error) -> bool {
     sql_state(error).is_some_and(|state| state == "28000")
 }

@@ -104,8 +104,8 @@ pub struct Row {
     pub key: Key,
     /// The searchable parts, each in a separate column.
     pub columns: Columns,
-    /// A number that increases by 1 with each write. If a removed record is created again, it starts with a larger
-    /// generation, so that the store refuses a change planned for the old record.
+    /// A number that increases by 1 with each write. If a removed record is created again, the record starts with a
+    /// larger generation, so that the store refuses a change planned for the old record.
     pub generation: i64,
     /// The newest [schema version](SCHEMA_VERSION) that any release has written the document with.
     pub schema_version: i64,

@@ -40,8 +40,8 @@ pub(crate) async fn disconnect_silent(inventory: &Inventory, hosts: &[Key]) -> R
             }
             assess_unbound(&mut draft, context, &mut journal)?;
             draft.record.updated_at = journal.micros();
-            // Another replica may store a check-in concurrently. It does not change the generation, so it needs its own
-            // requirement.
+            // Another replica may store a check-in concurrently. A check-in does not change the generation, so the
+            // commit must compare the check-in times too.
             change.require_silent(&draft.record, connected_since(settings, journal.now()));
             draft.write(&mut change)?;
             disconnected += 1;

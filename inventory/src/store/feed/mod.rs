@@ -6,8 +6,8 @@
 //! subscribers read the record again instead of relying on the event.
 //!
 //! The feed does not contain check-ins, host reports, or events that are not part of a record's change. Validation
-//! results are the only reports whose changes it contains, because they change without their host. These changes have
-//! the kind [`Kind::HostResults`].
+//! results are the only reports whose changes the feed contains, because they change without their host. These changes
+//! have the kind [`Kind::HostResults`].
 //!
 //! [`Kind::HostResults`]: super::Kind::HostResults
 

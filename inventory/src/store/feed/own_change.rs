@@ -76,7 +76,7 @@ impl Feed {
         });
     }
 
-    /// Forgets a change by this process if its outcome is unknown. Returns `false` for any other change.
+    /// Forgets a change by this process if its outcome is unknown. Returns `true` if the change was forgotten.
     pub(super) fn take_unknown(&self, sequence: u64) -> bool {
         self.with_undecided(|undecided| {
             let is_unknown = matches!(undecided.0.get(&sequence), Some(UndecidedChange::Unknown));
