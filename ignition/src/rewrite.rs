@@ -254,7 +254,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_config_is_written_as_by_ignition_config(
+        fn output_matches_ignition_config_for_any_config(
             mut config in any_object(&CONFIG),
             spec in select(&Spec::ALL[..]),
             oddities in prop::collection::vec((any::<Index>(), any_unexpected_value()), 0..3),

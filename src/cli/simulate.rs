@@ -31,7 +31,7 @@ use crate::simulation::{
 /// Maximum number of hosts in one process.
 const MAX_HOSTS: i64 = 100_000;
 /// Maximum time to read hosts and clusters for `--explain`. Signals do not end the command during this time.
-const EXPLANATION_TIME: Duration = Duration::from_secs(30);
+const EXPLAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 const EXIT_CODES: &str = "Exit code: 0 the simulation ran until --duration was over or a signal ended it, 1 the server \
     or the infra-env is not available, no request succeeded or all agents gave up, 2 wrong usage.";
@@ -256,10 +256,10 @@ enum EndExplanation {
 
 impl EndExplanation {
     async fn read(client: &ApiClient, infra_env: InfraEnvId) -> Self {
-        match timeout(EXPLANATION_TIME, explain(client, infra_env)).await {
+        match timeout(EXPLAIN_TIMEOUT, explain(client, infra_env)).await {
             Ok(Ok(explanation)) => Self::Complete(explanation),
             Ok(Err(error)) => Self::Failed(format!("{:#}", anyhow::Error::new(error))),
-            Err(_) => Self::Failed(format!("not read within {} seconds", EXPLANATION_TIME.as_secs())),
+            Err(_) => Self::Failed(format!("not read within {} seconds", EXPLAIN_TIMEOUT.as_secs())),
         }
     }
 

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn yaml_json_and_lists_contain_objects() {
+    fn objects_are_read_from_yaml_json_and_lists() {
         let text =
             "kind: A\nmetadata: {name: a}\n---\n# nothing\n---\nkind: List\nitems:\n- kind: B\n- {kind: C}\n";
         let kinds: Vec<String> =

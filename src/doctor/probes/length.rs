@@ -7,7 +7,7 @@ use super::super::wire::{BodyEnd, WireRequest, WireResponse};
 use super::{CheckFailure, CheckResult, ProbedImage};
 
 /// Maximum time until a response begins: the default timeout of QEMU.
-const PROMPT: Duration = Duration::from_secs(5);
+const MAX_FIRST_BYTE_DELAY: Duration = Duration::from_secs(5);
 /// Headers that must be the same for HEAD and GET.
 const SAME: [&str; 6] =
     ["content-type", "content-encoding", "etag", "last-modified", "accept-ranges", "content-length"];
@@ -79,7 +79,8 @@ pub(super) fn probe_get_response(subject: &ProbedImage<'_>) -> Vec<(DoctorCheck,
         status => Err(CheckFailure::Fails(status.to_string())),
     };
     let waited = format!("{:.3} s", whole.waited.as_secs_f64());
-    let first_byte = if whole.waited <= PROMPT { Ok(waited) } else { Err(CheckFailure::Fails(waited)) };
+    let first_byte =
+        if whole.waited <= MAX_FIRST_BYTE_DELAY { Ok(waited) } else { Err(CheckFailure::Fails(waited)) };
     let form = match &whole.odd_header {
         Some(name) => Err(CheckFailure::Fails(format!("no space after {name}:"))),
         None => Ok("as usual".to_owned()),

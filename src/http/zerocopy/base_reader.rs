@@ -1,12 +1,12 @@
-//! Reads the base image for one response body, and never blocks the connection threads to wait for a disk.
+//! Reads the base image for one response body. Connection threads never wait for a disk.
 //!
 //! If writes go directly to the kernel, the bytes are slices of the mapped file. Otherwise, they are read into
 //! [buffers](super::buffers). In both cases, they are in memory before the body returns them (see [`Residency`]).
 //!
-//! If the file changes while the body is sent, the reader returns an error. A leased file cannot change. For other
-//! files, the stamp is compared at the start of the response. If bytes are read into buffers, the stamp is also
-//! compared after each read. If another file has replaced the base image's file, the body waits until the old file is
-//! hashed again.
+//! If the file changes while the body is sent, the reader returns an error. A leased file cannot change. The reader
+//! compares the [`FileStamp`] of any other file at the start of the response, and after each read into buffers.
+//!
+//! If another file has replaced the base image's file, the body waits until the old file is hashed again.
 
 use std::io;
 use std::ops::Range;

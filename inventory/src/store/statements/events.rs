@@ -30,7 +30,7 @@ fn searchable_text(text: &str) -> String {
 /// Returns a statement that inserts events, each with its unique `asked_at` number. The id of an event starts with this
 /// number, so events with the same time keep their order.
 pub(super) fn insert(dialect: Dialect, events: &[(i64, Event)]) -> Result<Statement, sqlx::Error> {
-    const INSERTED: [(&str, ValueType); 12] = [
+    const INSERTED_COLUMNS: [(&str, ValueType); 12] = [
         ("id", ValueType::Text),
         ("event_time", ValueType::Integer),
         ("name", ValueType::Text),
@@ -63,9 +63,9 @@ pub(super) fn insert(dialect: Dialect, events: &[(i64, Event)]) -> Result<Statem
             Value::Text(event.props.as_deref().map(without_nul)),
         ]
     };
-    let names = INSERTED.map(|(name, _)| name).join(", ");
+    let names = INSERTED_COLUMNS.map(|(name, _)| name).join(", ");
     let sql = format!("INSERT INTO events ({names}) SELECT {names} FROM list");
-    Statement::over(dialect, &INSERTED, events.iter().map(values).collect(), &sql)
+    Statement::over(dialect, &INSERTED_COLUMNS, events.iter().map(values).collect(), &sql)
 }
 
 /// The conditions of an event query, with their bound values.

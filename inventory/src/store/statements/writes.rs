@@ -140,8 +140,9 @@ pub(super) fn insert<'a>(
     Statement::over(dialect, &columns, rows.collect(), &sql)
 }
 
-/// Returns a statement that replaces rows, which [`look_up`] has locked at the previous generation. The statement keeps
-/// a later stored check-in, because check-ins do not change the generation.
+/// Returns a statement that replaces the rows that [`look_up`] locked at the previous generation. If the stored check-in
+/// of a row is later, the statement keeps it. Check-ins do not change the generation, so the row may have a later
+/// check-in than when the change was planned.
 pub(super) fn replace<'a>(
     dialect: Dialect,
     rows: impl Iterator<Item = &'a Row>,
