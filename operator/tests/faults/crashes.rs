@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::hub::{Fault, FaultProxy, Hub, Rule, RuleId};
 use crate::lives::Life;
@@ -15,6 +15,8 @@ use crate::site::{Site, hub};
 
 /// Number of concurrent life cycles.
 const PARALLEL: usize = 8;
+/// Time in which the fault of the last request is noticed after the end of the life cycle.
+const LAST_FAULT: Duration = Duration::from_secs(2);
 
 /// A life cycle of an object, and the crash of the operator during the life cycle.
 #[derive(Clone, Copy, Debug)]
@@ -101,15 +103,19 @@ async fn live(hub: &'static Hub, case: Case) -> Record {
         let rule = proxy.add(Rule::new(fault).filter(is_of_controller).skip(skip).times(1));
         let life = life.run(&site);
         tokio::pin!(life);
-        tokio::select! {
-            () = &mut life => None,
-            operator = restart(&site, &proxy, (operator, rule, fault)) => {
-                let held_request = proxy.requests().into_iter().find(|request| request.fault.is_some());
-                request_in_crash = held_request.map(|request| summary(&request.method, &request.uri));
+        let restart = restart(&site, &proxy, (operator, rule, fault));
+        tokio::pin!(restart);
+        let restarted = tokio::select! {
+            // The last request can end the life cycle before its fault is noticed.
+            () = &mut life => timeout(LAST_FAULT, &mut restart).await.ok(),
+            operator = &mut restart => {
                 life.await;
                 Some(operator)
             }
-        }
+        };
+        let held_request = proxy.requests().into_iter().find(|request| request.fault.is_some());
+        request_in_crash = held_request.map(|request| summary(&request.method, &request.uri));
+        restarted
     } else {
         life.run(&site).await;
         Some(operator)
