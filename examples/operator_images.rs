@@ -1,8 +1,8 @@
 //! An operator that keeps its infra-envs as Kubernetes objects and serves their images: `cargo run --example
 //! operator_images -- IMAGE.iso DIRECTORY`.
 //!
-//! There is no inventory and no database. The operator converts each watched `InfraEnv` into checked inputs. The image
-//! server asks the operator for the current snapshot of an infra-env, and for the config of an image.
+//! This program has neither an inventory nor a database. The operator converts each watched `InfraEnv` into checked
+//! inputs. The image server asks the operator for the current snapshot of an infra-env, and for the config of an image.
 
 use std::collections::HashMap;
 use std::error::Error;

@@ -83,14 +83,10 @@ impl Server {
         let app = Router::new().fallback(move |request: Request| {
             let (log, headers, body) = (Arc::clone(&log), headers.clone(), body.clone());
             async move {
-                let (parts, request_body) = request.into_parts();
-                let request_body = axum::body::to_bytes(request_body, 1 << 20).await.unwrap();
+                let (parts, content) = request.into_parts();
+                let content = axum::body::to_bytes(content, 1 << 20).await.unwrap();
                 let line = format!("{} {}", parts.method, parts.uri);
-                log.lock().unwrap().push(Received {
-                    line,
-                    headers: parts.headers,
-                    body: request_body.into(),
-                });
+                log.lock().unwrap().push(Received { line, headers: parts.headers, body: content.into() });
                 let mut response = (StatusCode::from_u16(status).unwrap(), body).into_response();
                 for (name, value) in headers {
                     response.headers_mut().insert(name, value.parse().unwrap());

@@ -19,7 +19,7 @@ pub(super) struct MultipartBody {
 impl MultipartBody {
     /// Lays out the parts for ranges of a representation with this media type and length.
     pub(super) fn new(ranges: &[ByteRange], media_type: &str, len: u64) -> Result<Self, HeaderError> {
-        // Nobody can predict a random boundary, so no image can be made to contain it.
+        // A random boundary is unpredictable, so no image can be made to contain it.
         let boundary = Uuid::new_v4().simple().to_string();
         let mut pieces = Vec::with_capacity(ranges.len() * 2 + 1);
         let mut end_of_last = "";

@@ -326,7 +326,7 @@ fn parse_document<'a>(host: &'a HostNetwork, label: &str) -> Result<NetworkDocum
     NetworkDocument::parse(host.document()).map_err(HostError::in_document_of(label))
 }
 
-/// Returns the keyfiles of a host. Returns an error if there is no keyfile.
+/// Returns the keyfiles of a host. Returns an error if the host has no keyfile.
 fn host_keyfiles(document: &NetworkDocument, label: &str) -> Result<Vec<Keyfile>, HostError> {
     let keyfiles = keyfiles_from_document(document).map_err(HostError::in_document_of(label))?;
     if keyfiles.is_empty() {

@@ -12,7 +12,7 @@ use super::{MacAddr, yaml};
 const KEY: &str = "mac-address";
 
 /// Returns the document with MAC addresses instead of the numbers that [`MacAddr::from_base_60`] converts. The rest of
-/// the text is unchanged. Returns `None` if there is no such number, if a number is not on the line of its key, or if a
+/// the text is unchanged. Returns `None` if no such number exists, if a number is not on the line of its key, or if a
 /// number cannot be replaced without changing another value.
 ///
 /// # Examples

@@ -13,7 +13,7 @@ use crate::Secret;
 use crate::error::Error;
 use crate::id::InfraEnvId;
 
-/// The authentication policy. There is no default.
+/// The authentication policy. It has no default value.
 #[derive(Clone, Debug)]
 pub enum Policy {
     /// No authentication: every client may perform every operation.

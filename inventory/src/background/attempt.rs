@@ -34,7 +34,7 @@ pub enum JobOutcome {
     GivenUp,
     /// No attempt started, because a job with the same exclusive key is running.
     Waiting,
-    /// There is no work: the job was cancelled or given up earlier, or another worker runs it.
+    /// The worker has nothing to do: the job was cancelled or given up earlier, or another worker runs it.
     Gone,
 }
 

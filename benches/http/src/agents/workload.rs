@@ -177,7 +177,7 @@ impl Workload {
     }
 }
 
-/// Selects the row with exactly this key, otherwise the rows whose keys contain it, or all rows if there is no key.
+/// Selects the row with exactly this key, otherwise the rows whose keys contain it, or all rows without a key.
 pub(crate) fn chosen(only: Option<&str>) -> Vec<Workload> {
     let mut workloads = Workload::ALL.to_vec();
     if let Some(only) = only {

@@ -67,7 +67,7 @@ impl Axis {
     }
 }
 
-/// Selects the axis with exactly this key, otherwise the axes whose keys contain it, or all axes if there is no key.
+/// Selects the axis with exactly this key, otherwise the axes whose keys contain it, or all axes without a key.
 pub(crate) fn chosen(only: Option<&str>) -> Vec<Axis> {
     let mut axes = Axis::ALL.to_vec();
     if let Some(only) = only {
