@@ -1,8 +1,8 @@
 //! Secrets and ConfigMaps that resources refer to.
 //!
 //! The metadata of labelled Secrets and ConfigMaps is watched. Their data is read on demand and never cached. A
-//! controller remembers the version that it has applied. It reads the data again only if the watch shows another
-//! version.
+//! controller remembers the version that it has applied, which the database contains. It reads the data again only if
+//! the watch shows another version. InfraEnvs with the same Secret or ConfigMap read it once.
 
 use std::collections::BTreeMap;
 

@@ -57,11 +57,16 @@ async fn infra_env_costs_one_metadata_patch_and_one_status_patch() {
         artifacts.discovery_ignition_url,
         format!("{files}/{id}/downloads/files?file_name=discovery.ign")
     );
-    // The operator reads and labels the unlabelled Secret only once. For other InfraEnvs with the same Secret, it only
-    // reads the Secret.
     sleep(Duration::from_secs(3)).await;
     let expected = ["patch infraenvs", "get secrets", "patch secrets", "patch infraenvs/status"];
     assert_eq!(site.requests_since(mark).await, expected);
+    // Another InfraEnv with the same Secret does not read it again.
+    let mark = hub.audit_mark().await;
+    site.create_infra_env("two", |_| ()).await;
+    let other = site.wait_for_image("two").await;
+    assert_eq!(site.requests_since(mark).await, ["patch infraenvs", "patch infraenvs/status"]);
+    let pull_secret = async |id| site.inventory.infra_env(id).await.unwrap().image.pull_secret;
+    assert_eq!(pull_secret(id_of(&other)).await.reveal(), pull_secret(id).await.reveal());
     let secret = site.api::<Secret>().get("pull-secret").await.unwrap();
     for label in ["agent-install.openshift.io/watch", "cluster.open-cluster-management.io/backup"] {
         assert_eq!(secret.labels()[label], "true");
@@ -289,6 +294,13 @@ async fn unlabelled_config_map_with_mirrors_is_read_and_labelled_once() {
     let object = site.wait_for("one", |it| iso_url(it) != before).await;
     assert_eq!(site.requests_since(mark).await, ["patch infraenvs/status"]);
     let record = site.inventory.infra_env(id_of(&object)).await.unwrap();
+    assert_eq!(record.image.mirrors.unwrap().registries_conf, REGISTRIES);
+    // Another InfraEnv with the same ConfigMap does not read it again.
+    let mark = hub.audit_mark().await;
+    site.create_infra_env("two", site.with_mirrors()).await;
+    let other = site.wait_for_image("two").await;
+    assert_eq!(site.requests_since(mark).await, ["patch infraenvs", "patch infraenvs/status"]);
+    let record = site.inventory.infra_env(id_of(&other)).await.unwrap();
     assert_eq!(record.image.mirrors.unwrap().registries_conf, REGISTRIES);
 }
 

@@ -9,6 +9,7 @@ use crate::crds::{InfraEnv, InfraEnvSpec, MirrorRef, ProxySettings};
 use crate::errors::ReconcileError;
 use crate::networks::{self, NamedConfig, SelectedNetworks};
 use crate::object::ObjectKey;
+use crate::record_id;
 use crate::references::{self, AppliedReference, MirrorConfig, PullSecret};
 
 /// The definition of an infra-env, and the names of the configs in it.
@@ -62,7 +63,7 @@ impl InfraEnvController {
         Ok(networks::select(selector, configs)?)
     }
 
-    /// Returns the pull secret. Reuses the stored one if the Secret is unchanged.
+    /// Returns the pull secret. Reads the Secret only if no InfraEnv has applied its current version.
     async fn pull_secret(
         &self,
         key: &ObjectKey,
@@ -74,17 +75,30 @@ impl InfraEnvController {
             return Err(ReconcileError::Reference("missing pull secret reference".to_owned()));
         }
         let secret = ObjectKey::new(&key.namespace, name);
-        let applied = self.applied.find(key).map(|applied| applied.pull_secret);
-        if let (Some(stored), Some(applied)) = (stored, applied)
-            && applied.is_current(&self.caches.secrets, &secret)
+        let is_current = |applied: &Applied| applied.pull_secret.is_current(&self.caches.secrets, &secret);
+        if let (Some(stored), Some(applied)) = (stored, self.applied.find(key))
+            && is_current(&applied)
         {
-            return Ok(PullSecret { text: stored.image.pull_secret.clone(), applied });
+            return Ok(PullSecret { text: stored.image.pull_secret.clone(), applied: applied.pull_secret });
+        }
+        if let Some((applied, record)) = self.find_applied(is_current).await {
+            return Ok(PullSecret { text: record.image.pull_secret, applied: applied.pull_secret });
         }
         references::pull_secret(&self.writer, &secret).await
     }
 
-    /// Returns the mirrors of container registries. Reuses the stored ones if the ConfigMap is unchanged. Returns
-    /// `None` if the spec does not refer to a ConfigMap.
+    /// Returns an InfraEnv's applied references that satisfy a condition, and its infra-env.
+    async fn find_applied(&self, condition: impl Fn(&Applied) -> bool) -> Option<(Applied, InfraEnvRecord)> {
+        let (key, applied) = self.applied.find_by(condition)?;
+        let object = self.caches.infra_envs.get(&key)?;
+        let id = record_id::of_infra_env(&object.metadata).ok()?;
+        // An error has the same effect as a missing infra-env: the caller reads the objects.
+        let record = self.stored(id, &key).await.ok()??;
+        Some((applied, record))
+    }
+
+    /// Returns the mirrors of container registries. Reads the ConfigMap only if no InfraEnv has applied its current
+    /// version. Returns `None` if the spec does not refer to a ConfigMap.
     async fn mirrors(
         &self,
         key: &ObjectKey,
@@ -97,11 +111,15 @@ impl InfraEnvController {
             return Err(ReconcileError::Input(reason.to_owned()));
         }
         let config_map = ObjectKey::new(namespace, name);
-        let applied = self.applied.find(key).and_then(|applied| applied.mirrors);
-        if let (Some(stored), Some(applied)) = (stored, applied)
-            && applied.is_current(&self.caches.config_maps, &config_map)
-        {
-            return Ok(Some((stored.image.mirrors.clone(), applied)));
+        let current = |applied: Applied| {
+            applied.mirrors.filter(|it| it.is_current(&self.caches.config_maps, &config_map))
+        };
+        if let (Some(stored), Some(mirrors)) = (stored, self.applied.find(key).and_then(current)) {
+            return Ok(Some((stored.image.mirrors.clone(), mirrors)));
+        }
+        let is_current = |applied: &Applied| current(applied.clone()).is_some();
+        if let Some((Applied { mirrors: Some(mirrors), .. }, record)) = self.find_applied(is_current).await {
+            return Ok(Some((record.image.mirrors, mirrors)));
         }
         let config = references::mirror_config(&self.writer, &config_map).await?;
         let MirrorConfig { registries, certificates, applied } = config;

@@ -59,6 +59,13 @@ impl AppliedReferences {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 
+    /// Returns an InfraEnv whose applied references satisfy a condition, and the references.
+    fn find_by(&self, condition: impl Fn(&Applied) -> bool) -> Option<(ObjectKey, Applied)> {
+        let applied = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (key, applied) = applied.iter().find(|(_, applied)| condition(applied))?;
+        Some((key.clone(), applied.clone()))
+    }
+
     fn insert(&self, key: &ObjectKey, applied: Applied) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), applied);
     }
