@@ -52,4 +52,6 @@ pub use metrics::ControllerMetrics;
 pub use operator::{Operator, OperatorMetrics};
 pub use requests::{RequestCounts, Verb};
 pub use settings::Settings;
-pub use webhooks::{SECRET as WEBHOOK_SECRET, WebhookCertificate, WebhookEndpoint, WebhookSettings};
+pub use webhooks::{
+    SECRET as WEBHOOK_SECRET, WebhookCertificate, WebhookEndpoint, WebhookSettings, WebhookTls,
+};

@@ -17,6 +17,7 @@ mod settings;
 
 use std::error::Error;
 use std::path::Path;
+use std::sync::Arc;
 
 use inventory::{Clock, Inventory};
 use k8s_openapi::api::core::v1::Secret;
@@ -25,7 +26,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 pub use certificates::SECRET;
-pub use settings::{WebhookCertificate, WebhookEndpoint, WebhookSettings};
+pub use settings::{WebhookCertificate, WebhookEndpoint, WebhookSettings, WebhookTls};
 
 use crate::errors::RequestError;
 use crate::mapping::InfraEnvCaches;
@@ -73,14 +74,14 @@ impl Webhooks {
 
     /// Starts the HTTPS server, and the task that reloads its certificate.
     pub(crate) fn start(&self, tasks: &mut JoinSet<()>, caches: &InfraEnvCaches) {
-        let served = ServedCertificate::new();
+        let served = ServedCertificate::new(Arc::clone(&self.settings.tls.provider));
         match &self.settings.certificate {
             WebhookCertificate::Managed => tasks.spawn(follow_secret(served.clone(), self.secrets())),
             WebhookCertificate::Files { certificate, key, .. } => {
                 tasks.spawn(follow_files(served.clone(), certificate.clone(), key.clone()))
             }
         };
-        match served.acceptor() {
+        match served.acceptor(&self.settings.tls.versions) {
             Ok(tls) => {
                 let check = FaultCheck::new(self.inventory.clone(), caches.clone());
                 tasks.spawn(server::serve(self.settings.listener.clone(), tls, Reviewer::new(check)));

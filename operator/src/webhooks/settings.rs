@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio_rustls::rustls::crypto::{CryptoProvider, aws_lc_rs};
+use tokio_rustls::rustls::{ALL_VERSIONS, SupportedProtocolVersion};
 
 /// Settings of the admission webhooks.
 #[derive(Debug)]
@@ -16,6 +18,8 @@ pub struct WebhookSettings {
     pub endpoint: WebhookEndpoint,
     /// The source of the serving certificate.
     pub certificate: WebhookCertificate,
+    /// The TLS versions and cipher suites that the HTTPS server accepts.
+    pub tls: WebhookTls,
     /// Suffix of the names of the ValidatingWebhookConfigurations.
     pub name_suffix: String,
     /// Interval at which the leader checks the certificates and the configurations.
@@ -41,6 +45,22 @@ pub enum WebhookEndpoint {
         /// TCP port at this address.
         port: u16,
     },
+}
+
+/// The TLS versions and cipher suites that the HTTPS server of the webhooks accepts. By default, all that rustls
+/// supports.
+#[derive(Clone, Debug)]
+pub struct WebhookTls {
+    /// The accepted versions of TLS.
+    pub versions: Vec<&'static SupportedProtocolVersion>,
+    /// The source of the accepted cipher suites.
+    pub provider: Arc<CryptoProvider>,
+}
+
+impl Default for WebhookTls {
+    fn default() -> Self {
+        Self { versions: ALL_VERSIONS.to_vec(), provider: Arc::new(aws_lc_rs::default_provider()) }
+    }
 }
 
 /// The source of the serving certificate.
@@ -71,6 +91,7 @@ impl WebhookSettings {
             listener: Arc::new(listener),
             endpoint,
             certificate: WebhookCertificate::Managed,
+            tls: WebhookTls::default(),
             name_suffix: String::new(),
             interval: Self::INTERVAL,
         }

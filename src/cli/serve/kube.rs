@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::value::parse_switch;
 use super::webhooks::WebhookOptions;
+use crate::http::TlsRules;
 use crate::inventory::Inventory;
 
 #[derive(Debug, Args)]
@@ -71,8 +72,8 @@ impl KubeOptions {
     /// # Errors
     ///
     /// Returns an error that contains the contradictory options or the path of an unusable file.
-    pub(super) fn check(&self) -> Result<()> {
-        self.webhooks.check(self.kube_api)
+    pub(super) fn check(&self, rules: &TlsRules) -> Result<()> {
+        self.webhooks.check(self.kube_api, rules)
     }
 
     /// Returns the operator, if it is enabled.
@@ -80,7 +81,7 @@ impl KubeOptions {
     /// # Errors
     ///
     /// Returns an error if the access to the Kubernetes API is not configured. The API may still be unavailable.
-    pub(super) async fn operator(&self, inventory: &Inventory) -> Result<Option<Operator>> {
+    pub(super) async fn operator(&self, inventory: &Inventory, rules: &TlsRules) -> Result<Option<Operator>> {
         if !self.kube_api {
             return Ok(None);
         }
@@ -91,7 +92,7 @@ impl KubeOptions {
         let client =
             Client::try_from(config).context("cannot use the configured access to the Kubernetes API")?;
         let host = std::env::var("HOSTNAME").unwrap_or_else(|_| "kindling".to_owned());
-        let webhooks = self.webhooks.settings(&lease_namespace).await?;
+        let webhooks = self.webhooks.settings(&lease_namespace, rules).await?;
         let mut settings = Settings::new(lease_namespace, format!("{host}_{}", Uuid::new_v4()));
         settings.namespaces.clone_from(&self.kube_namespaces);
         settings.requests_per_second = self.kube_requests_per_second;

@@ -124,7 +124,8 @@ enum ListenTarget {
 }
 
 impl ListenerOptions {
-    fn tls_rules(&self) -> TlsRules {
+    /// Returns the TLS versions and cipher suites to accept.
+    pub(super) fn tls_rules(&self) -> TlsRules {
         TlsRules { oldest: self.tls_min_version, suites: self.tls_cipher_suites.clone() }
     }
 

@@ -146,7 +146,7 @@ impl Serve {
         let mut signals = Signals::new()?;
         // Report invalid options before the first side effect.
         #[cfg(feature = "kube-api")]
-        self.kube.check()?;
+        self.kube.check(&self.listeners.tls_rules())?;
         let listeners = self.listeners.listen_targets(inherited).await?;
         let role = match self.external.image_inputs(self.database.outage_grace())? {
             Some(inputs) => ServerRole::Images(inputs),
@@ -182,7 +182,7 @@ impl Serve {
                 let serve = serve_until_signal(&server, listeners, &app, &mut signals);
                 #[cfg(feature = "kube-api")]
                 let serve = {
-                    let operator = self.kube.operator(&inventory).await?;
+                    let operator = self.kube.operator(&inventory, &self.listeners.tls_rules()).await?;
                     operator.iter().for_each(|operator| kube_metrics::export(operator, &app));
                     kube::with_operator(operator, serve)
                 };

@@ -2,16 +2,17 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
-use operator::{WebhookCertificate, WebhookEndpoint, WebhookSettings};
+use operator::{WebhookCertificate, WebhookEndpoint, WebhookSettings, WebhookTls};
 use reqwest::Url;
 use tokio::net::TcpListener;
 
 use super::private_key::warn_if_exposed;
 use crate::cli::listen_address::listen_error;
-use crate::http::Certificate;
+use crate::http::{Certificate, TlsRules};
 use crate::trust;
 
 /// The names of the options and variables, for messages.
@@ -76,7 +77,7 @@ impl WebhookOptions {
     /// # Errors
     ///
     /// Returns an error that contains the contradictory options or the path of an unusable file.
-    pub(super) fn check(&self, is_enabled: bool) -> Result<()> {
+    pub(super) fn check(&self, is_enabled: bool, rules: &TlsRules) -> Result<()> {
         if self.kube_webhooks_listen.is_none() {
             return match self.dependent_option() {
                 Some(option) => Err(anyhow!("{option} has no effect without {LISTEN}")),
@@ -85,8 +86,10 @@ impl WebhookOptions {
         }
         ensure!(is_enabled, "{LISTEN} needs --kube-api (ENABLE_KUBE_API=true)");
         self.endpoint("")?;
+        rules.provider()?;
         if let WebhookCertificate::Files { certificate, key, authorities } = self.certificate()? {
-            Certificate::open(&certificate, &key).context("cannot use the certificate of the webhooks")?;
+            Certificate::open_with(&certificate, &key, rules)
+                .context("cannot use the certificate of the webhooks")?;
             warn_if_exposed(&key);
             authorities.as_deref().map_or(Ok(()), check_authorities)?;
         }
@@ -98,7 +101,11 @@ impl WebhookOptions {
     /// # Errors
     ///
     /// Returns an error that contains the contradictory options or the address that cannot be used.
-    pub(super) async fn settings(&self, lease_namespace: &str) -> Result<Option<WebhookSettings>> {
+    pub(super) async fn settings(
+        &self,
+        lease_namespace: &str,
+        rules: &TlsRules,
+    ) -> Result<Option<WebhookSettings>> {
         let Some(address) = self.kube_webhooks_listen else { return Ok(None) };
         let (endpoint, certificate) = (self.endpoint(lease_namespace)?, self.certificate()?);
         let listener = TcpListener::bind(address).await;
@@ -106,6 +113,8 @@ impl WebhookOptions {
         tracing::info!(address = %listener.local_addr()?, ?endpoint, "serving admission webhooks");
         let mut settings = WebhookSettings::new(listener, endpoint);
         settings.certificate = certificate;
+        settings.tls =
+            WebhookTls { versions: rules.protocol_versions(), provider: Arc::new(rules.provider()?) };
         Ok(Some(settings))
     }
 
@@ -199,6 +208,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::http::TlsVersion;
 
     #[derive(Debug, Parser)]
     struct Command {
@@ -216,12 +226,12 @@ mod tests {
 
     async fn settings_of(line: &[&str]) -> Option<WebhookSettings> {
         let options = parse(line).unwrap();
-        options.check(true).unwrap();
-        options.settings("hub").await.unwrap()
+        options.check(true, &TlsRules::default()).unwrap();
+        options.settings("hub", &TlsRules::default()).await.unwrap()
     }
 
     fn error_of(line: &[&str]) -> String {
-        parse(line).unwrap().check(true).unwrap_err().to_string()
+        parse(line).unwrap().check(true, &TlsRules::default()).unwrap_err().to_string()
     }
 
     /// Writes a self-signed certificate and its key.
@@ -238,7 +248,7 @@ mod tests {
     #[tokio::test]
     async fn webhooks_are_off_by_default() {
         assert!(settings_of(&[]).await.is_none());
-        parse(&[]).unwrap().check(false).unwrap();
+        parse(&[]).unwrap().check(false, &TlsRules::default()).unwrap();
     }
 
     #[tokio::test]
@@ -268,6 +278,19 @@ mod tests {
             let expected = WebhookEndpoint::Address { host: host.to_owned(), port };
             assert_eq!(settings_of(&line).await.unwrap().endpoint, expected);
         }
+    }
+
+    #[tokio::test]
+    async fn rules_for_tls_apply_to_webhooks() {
+        let options = parse(&MINIMUM).unwrap();
+        let (oldest, suite) = (TlsVersion::V1_3, "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256".to_owned());
+        let rules = TlsRules { oldest, suites: vec![suite] };
+        let tls = options.settings("hub", &rules).await.unwrap().unwrap().tls;
+        assert_eq!(tls.versions.len(), 1);
+        assert_eq!(tls.provider.cipher_suites.iter().filter(|suite| suite.tls13().is_none()).count(), 1);
+        let rules = TlsRules { suites: vec!["TLS_RSA_WITH_NULL_MD5".to_owned()], ..TlsRules::default() };
+        let error = options.check(true, &rules).unwrap_err().to_string();
+        assert!(error.contains("TLS_RSA_WITH_NULL_MD5"), "{error}");
     }
 
     #[tokio::test]
@@ -320,7 +343,7 @@ mod tests {
             format!("{LISTEN} needs {SERVICE}, or {URL} outside of the cluster")
         );
         assert_eq!(error_of(&[&MINIMUM[..], &url].concat()), format!("{SERVICE} cannot be used with {URL}"));
-        let disabled = parse(&MINIMUM).unwrap().check(false).unwrap_err().to_string();
+        let disabled = parse(&MINIMUM).unwrap().check(false, &TlsRules::default()).unwrap_err().to_string();
         assert_eq!(disabled, format!("{LISTEN} needs --kube-api (ENABLE_KUBE_API=true)"));
         let rows = [
             ("--kube-webhooks-cert-file", CERT_FILE, KEY_FILE),
@@ -347,7 +370,7 @@ mod tests {
                 ["--kube-webhooks-ca-file", authorities],
             ];
             let options = parse(&[&MINIMUM[..], &files.concat()].concat()).unwrap();
-            format!("{:#}", options.check(true).unwrap_err())
+            format!("{:#}", options.check(true, &TlsRules::default()).unwrap_err())
         };
         let missing = directory.path().join("missing.pem").to_str().unwrap().to_owned();
         let text = error([&missing, &key, &certificate]);
@@ -368,7 +391,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let line = ["--kube-webhooks-listen", &address, MINIMUM[2], MINIMUM[3]];
-        let error = parse(&line).unwrap().settings("hub").await.unwrap_err().to_string();
+        let error =
+            parse(&line).unwrap().settings("hub", &TlsRules::default()).await.unwrap_err().to_string();
         assert!(error.ends_with(&format!("the port is in use; choose another one with {LISTEN}")), "{error}");
     }
 }

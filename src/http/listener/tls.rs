@@ -127,15 +127,21 @@ impl TlsRules {
         })
     }
 
-    fn protocol_versions(&self) -> Vec<&'static SupportedProtocolVersion> {
+    /// Returns the accepted versions.
+    pub(crate) fn protocol_versions(&self) -> Vec<&'static SupportedProtocolVersion> {
         match self.oldest {
             TlsVersion::V1_2 => vec![&TLS13, &TLS12],
             TlsVersion::V1_3 => vec![&TLS13],
         }
     }
 
-    /// Removes all TLS 1.2 suites except the accepted ones.
-    fn limit_cipher_suites(&self, mut provider: CryptoProvider) -> Result<CryptoProvider, CertificateError> {
+    /// Returns a provider of the accepted cipher suites alone.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an accepted TLS version has no accepted cipher suite.
+    pub(crate) fn provider(&self) -> Result<CryptoProvider, CertificateError> {
+        let mut provider = aws_lc_rs::default_provider();
         if self.suites.is_empty() {
             return Ok(provider);
         }
@@ -196,7 +202,7 @@ impl Certificate {
         rules: &TlsRules,
     ) -> Result<Self, CertificateError> {
         let (chain, key) = (chain.into(), key.into());
-        let provider = Arc::new(rules.limit_cipher_suites(aws_lc_rs::default_provider())?);
+        let provider = Arc::new(rules.provider()?);
         let versions = Mutex::new([file_version(&chain), file_version(&key)]);
         let pair = RwLock::new(Arc::new(read_pair(&chain, &key, &provider)?));
         let current = Arc::new(CurrentCertificate {

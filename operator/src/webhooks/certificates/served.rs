@@ -12,12 +12,12 @@ use kube::Api;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::watch_object;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::crypto::{CryptoProvider, aws_lc_rs};
+use tokio_rustls::rustls::crypto::CryptoProvider;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
-use tokio_rustls::rustls::{self, ServerConfig};
+use tokio_rustls::rustls::{self, ServerConfig, SupportedProtocolVersion};
 
 use super::{SECRET, secret};
 
@@ -56,18 +56,21 @@ impl ResolvesServerCert for ServedCertificate {
 
 impl ServedCertificate {
     /// Returns a value without a certificate.
-    pub(crate) fn new() -> Self {
-        Self { current: Arc::default(), provider: Arc::new(aws_lc_rs::default_provider()) }
+    pub(crate) fn new(provider: Arc<CryptoProvider>) -> Self {
+        Self { current: Arc::default(), provider }
     }
 
     /// Returns the acceptor of TLS connections. Each connection uses the certificate loaded at its start.
     ///
     /// # Errors
     ///
-    /// Returns an error if the TLS versions are not supported. No input can cause this.
-    pub(crate) fn acceptor(&self) -> Result<TlsAcceptor, rustls::Error> {
+    /// Returns an error if the provider has no cipher suite for the accepted TLS versions.
+    pub(crate) fn acceptor(
+        &self,
+        versions: &[&'static SupportedProtocolVersion],
+    ) -> Result<TlsAcceptor, rustls::Error> {
         let config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
-            .with_safe_default_protocol_versions()?;
+            .with_protocol_versions(versions)?;
         let mut config = config.with_no_client_auth().with_cert_resolver(Arc::new(self.clone()));
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(TlsAcceptor::from(Arc::new(config)))
@@ -141,5 +144,38 @@ pub(crate) async fn follow_files(served: ServedCertificate, certificate: PathBuf
             Err(error) => warn_unusable(&error),
         }
         tokio::time::sleep(FILE_INTERVAL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio_rustls::TlsConnector;
+    use tokio_rustls::rustls::crypto::aws_lc_rs;
+    use tokio_rustls::rustls::version::{TLS12, TLS13};
+    use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn only_accepted_versions_connect() {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let served = ServedCertificate::new(Arc::clone(&provider));
+        let generated = rcgen::generate_simple_self_signed(["hook".to_owned()]).unwrap();
+        let key = generated.signing_key.serialize_pem();
+        served.replace(generated.cert.pem().as_bytes(), key.as_bytes());
+        let mut roots = RootCertStore::empty();
+        roots.add(generated.cert.der().clone()).unwrap();
+        let client = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&TLS12])
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let client = TlsConnector::from(Arc::new(client));
+        for (versions, is_accepted) in [(&[&TLS13, &TLS12][..], true), (&[&TLS13][..], false)] {
+            let (near, far) = tokio::io::duplex(1 << 16);
+            let connect = client.connect("hook".try_into().unwrap(), near);
+            let (accepted, connected) = tokio::join!(served.acceptor(versions).unwrap().accept(far), connect);
+            assert_eq!((accepted.is_ok(), connected.is_ok()), (is_accepted, is_accepted));
+        }
     }
 }
