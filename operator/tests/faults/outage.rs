@@ -14,9 +14,6 @@ use crate::machine::Machine;
 use crate::pool::{create_pool, edit_agent, open_site, state, wait_for_agent, wait_until};
 use crate::site::{Site, hub, iso_url};
 
-/// Duration of the outage.
-const OUTAGE: Duration = Duration::from_secs(10);
-
 async fn download(site: &Site, id: InfraEnvId) -> StatusCode {
     let uri = format!("/api/assisted-install/v2/infra-envs/{id}/downloads/files?file_name=discovery.ign");
     let request = Request::get(uri).body(Body::empty()).unwrap();
@@ -25,6 +22,18 @@ async fn download(site: &Site, id: InfraEnvId) -> StatusCode {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hosts_register_during_an_outage_of_the_kubernetes_api() {
+    register_during_an_outage(Duration::from_secs(10)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes more than a minute; .ci/full runs it"]
+async fn hosts_register_during_a_long_outage_of_the_kubernetes_api() {
+    register_during_an_outage(Duration::from_secs(60)).await;
+}
+
+/// Requires that images are served and hosts register during an outage, and that the resources show the changes after
+/// it.
+async fn register_during_an_outage(duration: Duration) {
     let Some(hub) = hub().await else { return };
     let (mut site, proxy) = (open_site(hub).await, hub.fault_proxy());
     site.start_operator("replica", proxy.client(&site.user.token));
@@ -42,7 +51,7 @@ async fn hosts_register_during_an_outage_of_the_kubernetes_api() {
     site.patch_spec("pool", json!({"additionalNTPSources": ["a.example.com"]})).await;
     edit_agent(&site, old, json!({"hostname": "later"})).await;
     site.delete::<Agent>(&gone.to_string()).await;
-    while begin.elapsed() < OUTAGE {
+    while begin.elapsed() < duration {
         assert_eq!(download(&site, id).await, StatusCode::OK);
         assert!(machine.poll().await.is_success());
         machine.report(33_000_000_000).await;
