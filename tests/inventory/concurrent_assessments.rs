@@ -180,13 +180,13 @@ fn host_that_joins_or_leaves_restarts_the_assessment() {
             store.set(Gate::Closed);
             let assessment = spawn_assessment(&inventory);
             store.wait_for_arrivals(arrivals + 1).await;
-            let membership = service.inventory.records().membership(cluster.id()).await.unwrap();
+            let membership = service.inventory.records().membership_changes(cluster.id()).await.unwrap();
             if joins {
                 joining.register().await.json_with_status(201);
             } else {
                 send(&inventory, "DELETE", &joining.path(), &Value::Null).await;
             }
-            let after = service.inventory.records().membership(cluster.id()).await.unwrap();
+            let after = service.inventory.records().membership_changes(cluster.id()).await.unwrap();
             assert_eq!(after, membership + 1);
             let arrivals = store.arrivals();
             store.set(Gate::Open);
@@ -416,7 +416,7 @@ fn concurrent_registrations_do_not_fail_changes_of_their_cluster() {
         };
         tokio::join!(register, change);
         let id = cluster.parse().unwrap();
-        let membership = service.inventory.records().membership(id).await.unwrap();
+        let membership = service.inventory.records().membership_changes(id).await.unwrap();
         assert_eq!(usize::try_from(membership).unwrap(), HOSTS);
         service.inventory.assess_clusters().await.unwrap();
         assert!(stale_clusters(service).await.is_empty());

@@ -46,8 +46,8 @@ pub enum Step {
     /// Requires that the records of a parent are within a bound after all other steps have run. Otherwise the outcome
     /// is [`Outcome::OutOfBounds`].
     RequireWithin(Bound),
-    /// Requires that the [membership](super::Records::membership) of a cluster equals this number when the change is
-    /// committed.
+    /// Requires that hosts have joined or left a cluster [this many times](super::Records::membership_changes) when the
+    /// change is committed.
     RequireMembership(Uuid, i64),
     /// Stores check-ins without changing the generations of their hosts. A later stored check-in is kept. Hosts that do
     /// not exist or are deleted are skipped.

@@ -191,8 +191,8 @@ impl Records {
     /// # Errors
     ///
     /// Returns an error if the database fails.
-    pub async fn membership(&self, cluster: Uuid) -> Result<i64, StoreError> {
-        self.store.membership(cluster).await
+    pub async fn membership_changes(&self, cluster: Uuid) -> Result<i64, StoreError> {
+        self.store.membership_changes(cluster).await
     }
 
     /// Returns at most `most` clusters in some statuses whose assessment is missing or outdated, in the order of their
@@ -511,7 +511,7 @@ impl Change {
         self.changes.steps.push(Step::RequireSilent(host.key(), since.timestamp_micros()));
     }
 
-    /// Requires that no host has joined or left the cluster since [`Records::membership`] returned `changes`.
+    /// Requires that no host has joined or left the cluster since [`Records::membership_changes`] returned `changes`.
     pub(crate) fn require_membership(&mut self, cluster: Uuid, changes: i64) {
         self.changes.steps.push(Step::RequireMembership(cluster, changes));
     }

@@ -196,7 +196,7 @@ fn hosts_that_join_or_leave_change_the_membership_of_their_cluster() {
         let (cluster, other, env) = (new_cluster_key(), new_cluster_key(), new_infra_env_key());
         let hosts = [new_host_key(env), new_host_key(env)];
         let memberships = async || {
-            let of = async |cluster: Key| fixture.store.membership(cluster.id).await.unwrap();
+            let of = async |cluster: Key| fixture.store.membership_changes(cluster.id).await.unwrap();
             [of(cluster).await, of(other).await]
         };
         let clusters = [cluster, other].map(|key| Step::Insert(cluster_row(key, "ready", 1)));

@@ -153,8 +153,8 @@ fn memberships_begin_with_the_hosts_of_an_older_release() {
         run_sql(&fixture.url, BEFORE_MEMBERSHIPS).await;
         let store = SqlStore::open(&fixture.url).await.unwrap();
         let store: &dyn Store = &store;
-        assert_eq!(store.membership(cluster.id).await.unwrap(), 1);
-        assert_eq!(store.membership(Uuid::new_v4()).await.unwrap(), 0);
+        assert_eq!(store.membership_changes(cluster.id).await.unwrap(), 1);
+        assert_eq!(store.membership_changes(Uuid::new_v4()).await.unwrap(), 0);
         store.close().await;
     });
 }

@@ -100,7 +100,7 @@ impl CurrentView {
     }
 
     /// Returns the number of times that hosts have joined or left the cluster. It was read before the hosts.
-    pub(crate) fn membership(&self) -> i64 {
+    pub(crate) fn membership_changes(&self) -> i64 {
         self.membership
     }
 

@@ -33,7 +33,7 @@ pub(super) async fn cluster_of(records: &Records, host: Key) -> Result<Option<Cl
 /// Reads the complete view of a cluster. Returns `None` if the cluster does not exist or is deleted.
 pub(super) async fn full(records: &Records, cluster: ClusterId) -> Result<Option<CurrentView>, Error> {
     let (listening_since, read_at) = (records.store().feed().listening_since(), Instant::now());
-    let membership = records.membership(cluster.0).await?;
+    let membership = records.membership_changes(cluster.0).await?;
     let Some((settings, generation)) = settings(records, cluster).await? else { return Ok(None) };
     let query = PageQuery::first(Filter::all(Kind::Host).of_cluster(cluster.0)).with_reports(ASSESSED);
     let mut stored = records.stream_with_reports::<HostRecord>(query);
@@ -57,7 +57,7 @@ pub(super) async fn refresh(
 ) -> Result<Option<CurrentView>, Error> {
     let (listening_since, read_at) = (records.store().feed().listening_since(), Instant::now());
     let cluster = before.facts().cluster.id;
-    let membership = records.membership(cluster.0).await?;
+    let membership = records.membership_changes(cluster.0).await?;
     let (settings, generation) = if outdated.settings {
         let Some(read) = settings(records, cluster).await? else { return Ok(None) };
         read
@@ -76,7 +76,7 @@ pub(super) async fn refresh(
     );
     // If the membership counter does not match the hosts, another replica has added or removed a host that the feed has
     // not yet reported, so the complete view is read.
-    if membership.checked_sub(before.membership()) != changed_members(before, &view) {
+    if membership.checked_sub(before.membership_changes()) != changed_members(before, &view) {
         return full(records, cluster).await;
     }
     Ok(Some(view))

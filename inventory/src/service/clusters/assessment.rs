@@ -186,7 +186,7 @@ impl Inventory {
     async fn view_with_all_members(&self, cluster: ClusterId) -> Result<Option<Arc<CurrentView>>, Error> {
         let view = self.cluster_view(Some(cluster)).await?;
         let Some(view) = view else { return Ok(None) };
-        if view.membership() == self.records().membership(cluster.0).await? {
+        if view.membership_changes() == self.records().membership_changes(cluster.0).await? {
             return Ok(Some(view));
         }
         // Another replica has added or removed a host that the feed has not yet reported, so the view is read again.
@@ -316,7 +316,7 @@ impl<'a> AssessmentPlan<'a> {
             Some(before) => drop(self.change.replace(&assessment, before.generation)?),
             None => self.change.insert(&assessment)?,
         }
-        self.change.require_membership(id.0, self.view.membership());
+        self.change.require_membership(id.0, self.view.membership_changes());
         Ok(())
     }
 
@@ -327,7 +327,7 @@ impl<'a> AssessmentPlan<'a> {
         let hosts: Vec<_> =
             generations.map(|(generation, viewed)| generation.unwrap_or(viewed.generation)).collect();
         let basis = self.inventory.assessment_basis();
-        SeenState::new(cluster_generation, self.view.membership(), &hosts, basis)
+        SeenState::new(cluster_generation, self.view.membership_changes(), &hosts, basis)
     }
 
     fn finish(mut self) -> Result<(Change, AssessmentWork), Error> {
@@ -340,7 +340,7 @@ impl<'a> AssessmentPlan<'a> {
 /// Returns the state on which an assessment of this view is based.
 fn seen_state(view: &CurrentView, basis: &str, generation: impl Fn(&ViewedHost) -> i64) -> SeenState {
     let hosts: Vec<_> = view.hosts().iter().map(generation).collect();
-    SeenState::new(view.cluster_generation(), view.membership(), &hosts, basis)
+    SeenState::new(view.cluster_generation(), view.membership_changes(), &hosts, basis)
 }
 
 fn damaged_list(view: &CurrentView, error: &IgnoredListError) -> Error {

@@ -13,7 +13,7 @@ impl dyn Store + '_ {
     /// # Errors
     ///
     /// Returns an error if the database fails.
-    pub async fn membership(&self, cluster: Uuid) -> Result<i64, StoreError> {
+    pub async fn membership_changes(&self, cluster: Uuid) -> Result<i64, StoreError> {
         let changes = |row: &dyn Cells| row.integer("changes");
         let rows = self.rows("reading a membership", |_| select_membership(cluster), changes).await?;
         Ok(rows.first().copied().unwrap_or(0))
