@@ -1,9 +1,7 @@
 //! The running steps of a host, and the rules for steps that must not run twice.
 
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use assisted::client::ClientError;
 use assisted::reply::{ExitCode, ReplyPayload, StepReply, UpgradeReport};
@@ -15,7 +13,7 @@ use crate::agent::Shared;
 use crate::machine::{Machine, StepFailure, StepOutcome};
 use crate::observer::{AgentEvent, RequestKind};
 use crate::runner::RunnerEnd;
-use crate::sent_replies::{OutputDigest, SentReplies};
+use crate::sent_replies::{self, OutputDigest, SendingReply, SentReplies};
 use crate::session::HostSession;
 
 /// Maximum number of concurrent steps. The service returns at most eight steps with each poll.
@@ -147,20 +145,18 @@ impl<M> StepContext<M> {
     async fn send(&self, step: &Step, reply: &StepReply) {
         let (step_type, exit_code) = (&step.step_type, reply.exit_code());
         self.observe(&AgentEvent::StepEnded { step_type, exit_code });
-        // A missing output has the same meaning as an empty one, so both have the same digest.
-        let digest =
-            exit_code.is_success().then(|| OutputDigest::new(reply.output.as_deref().unwrap_or_default()));
-        if digest.is_some_and(|digest| self.sent().contains(step_type, digest)) {
+        let recorded_type = step_type.known().filter(|_| exit_code.is_success());
+        let sending = recorded_type.map(|step_type| {
+            // A missing output has the same meaning as an empty one, so both have the same digest.
+            let digest = OutputDigest::new(reply.output.as_deref().unwrap_or_default());
+            SendingReply::start(&self.sent, step_type, digest)
+        });
+        if matches!(sending, Some(None)) {
             self.observe(&AgentEvent::ReplyOmitted { step_type });
             return;
         }
         match self.post(reply).await {
-            Ok(()) => {
-                if let Some(digest) = digest {
-                    self.sent().insert(step_type, digest);
-                }
-            }
-            // The output is sent again after the next run of the step.
+            Ok(()) => sending.flatten().into_iter().for_each(SendingReply::accepted),
             Err(error) => tracing::warn!(%step_type, %error, "reply lost"),
         }
     }
@@ -176,9 +172,8 @@ impl<M> StepContext<M> {
         HostIds { infra_env: self.session.infra_env(), host: self.session.host() }
     }
 
-    pub(crate) fn sent(&self) -> std::sync::MutexGuard<'_, SentReplies> {
-        // No code panics while it holds the lock, so the lock is never poisoned.
-        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn sent(&self) -> MutexGuard<'_, SentReplies> {
+        sent_replies::lock(&self.sent)
     }
 }
 

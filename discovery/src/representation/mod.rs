@@ -161,8 +161,9 @@ impl Representation {
         if self.modified.is_some_and(|modified| modified > now)
             && let Entry::Occupied(mut header) = answer.fields.entry(header::LAST_MODIFIED)
         {
-            // `modified` is in the future because the clock was set back. `Last-Modified` must not be later than `Date`
-            // (RFC 9110, 8.8.2.1). Conditions still use the stored time.
+            // `modified` is in the future if the clock was set back, or if recorded times of quick changes are spaced
+            // out. `Last-Modified` must not be later than `Date` (RFC 9110, 8.8.2.1). Conditions still use the stored
+            // time.
             match format_date(now.trunc_subsecs(0)) {
                 Some(date) => drop(header.insert(date)),
                 None => drop(header.remove()),
@@ -187,7 +188,7 @@ impl Representation {
         let RangeSelection::One(range) = RangeRequest::parse(value)?.select(len) else {
             return None;
         };
-        // If the clock was set back, `Last-Modified` must be corrected, and only `answer` does that.
+        // If `modified` is in the future, `Last-Modified` must be corrected, and only `answer` does that.
         if self.modified.is_some_and(|modified| modified > second) {
             return None;
         }
