@@ -10,16 +10,16 @@ use super::record::InfraEnvRecord;
 use crate::id::InfraEnvId;
 use crate::time::Micros;
 
-/// Maximum number of cached revisions. An entry takes about 150 bytes.
-const MAX_REVISIONS: NonZero<usize> = NonZero::new(1 << 15).unwrap();
+/// Maximum number of infra-envs in the cache. An entry takes about 150 bytes.
+const MAX_INFRA_ENVS: NonZero<usize> = NonZero::new(1 << 15).unwrap();
 
-/// An image whose URL contains a revision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum RevisedImage {
-    /// The full or minimal ISO, as selected by the infra-env.
-    Iso,
-    /// The initrd for network boot.
-    Initrd,
+/// The revisions of an infra-env's images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ImageRevisions {
+    /// Revision of the full or minimal ISO, as selected by the infra-env. `None` if this service does not make the ISO.
+    pub(crate) iso: Option<ImageRevision>,
+    /// Revision of the initrd for network boot.
+    pub(crate) initrd: ImageRevision,
 }
 
 /// The identity of one version of an image source. A revision also depends on the base images and the settings, but
@@ -45,29 +45,28 @@ impl SourceIdentity {
 #[derive(Debug)]
 pub(crate) struct RevisionCache(Mutex<RevisionTable>);
 
-type RevisionTable = LruCache<(InfraEnvId, RevisedImage), (SourceIdentity, ImageRevision)>;
+type RevisionTable = LruCache<InfraEnvId, (SourceIdentity, ImageRevisions)>;
 
 impl Default for RevisionCache {
     fn default() -> Self {
-        Self(Mutex::new(LruCache::new(MAX_REVISIONS)))
+        Self(Mutex::new(LruCache::new(MAX_INFRA_ENVS)))
     }
 }
 
 impl RevisionCache {
-    /// Returns the revision of an image, unless the image source of the infra-env has changed since the revision was
-    /// added.
-    pub(crate) fn find(&self, record: &InfraEnvRecord, image: RevisedImage) -> Option<ImageRevision> {
+    /// Returns the revisions of an infra-env's images, unless the image source has changed since they were added.
+    pub(crate) fn find(&self, record: &InfraEnvRecord) -> Option<ImageRevisions> {
         let identity = SourceIdentity::from_record(record);
         self.with_table(|table| {
-            let (of, revision) = table.get(&(record.id, image))?;
-            (*of == identity).then_some(*revision)
+            let (of, revisions) = table.get(&record.id)?;
+            (*of == identity).then_some(*revisions)
         })
     }
 
-    /// Adds the revision of an image, and replaces an earlier one.
-    pub(crate) fn add(&self, record: &InfraEnvRecord, image: RevisedImage, revision: ImageRevision) {
-        let entry = (SourceIdentity::from_record(record), revision);
-        self.with_table(|table| table.put((record.id, image), entry));
+    /// Adds the revisions of an infra-env's images, and replaces earlier ones.
+    pub(crate) fn add(&self, record: &InfraEnvRecord, revisions: ImageRevisions) {
+        let entry = (SourceIdentity::from_record(record), revisions);
+        self.with_table(|table| table.put(record.id, entry));
     }
 
     fn with_table<T>(&self, use_it: impl FnOnce(&mut RevisionTable) -> T) -> T {

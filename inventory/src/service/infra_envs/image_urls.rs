@@ -2,13 +2,12 @@
 
 use discovery::{Form, ImageRevision, PackedConfig};
 use futures_util::future::BoxFuture;
-use ignition::discovery::DiscoveryImage;
 
 use super::check::config_error;
 use super::download::{FileName, IpxeScript};
 use crate::catalogue::ImageType;
 use crate::error::{Error, ErrorKind};
-use crate::infra_env::revisions::RevisedImage;
+use crate::infra_env::revisions::ImageRevisions;
 use crate::infra_env::{InfraEnvRecord, urls};
 use crate::{Inventory, Secret, in_background};
 
@@ -60,7 +59,7 @@ impl Inventory {
     pub fn image_urls<'a>(&'a self, record: &'a InfraEnvRecord) -> BoxFuture<'a, Result<ImageUrls, Error>> {
         Box::pin(async move {
             let (revision, iso) = self.iso_url(record).await?;
-            let initrd = self.image_revision(record, RevisedImage::Initrd).await?;
+            let initrd = self.revisions(record).await?.initrd;
             let boot = self.network_boot(record)?;
             let files = boot.files();
             let settings = self.settings();
@@ -83,7 +82,8 @@ impl Inventory {
 
     /// Returns the revision and the URL of an infra-env's ISO.
     pub(crate) async fn iso_url(&self, record: &InfraEnvRecord) -> Result<(ImageRevision, String), Error> {
-        let revision = self.image_revision(record, RevisedImage::Iso).await?;
+        let unimplemented = || Error::unimplemented("disconnected images are not made by this service yet");
+        let revision = self.revisions(record).await?.iso.ok_or_else(unimplemented)?;
         Ok((revision, urls::image(record, Some(revision), self.settings())))
     }
 
@@ -102,35 +102,30 @@ impl Inventory {
         }
     }
 
-    async fn image_revision(
-        &self,
-        record: &InfraEnvRecord,
-        image: RevisedImage,
-    ) -> Result<ImageRevision, Error> {
-        if let Some(revision) = self.image_revisions().find(record, image) {
-            return Ok(revision);
+    async fn revisions(&self, record: &InfraEnvRecord) -> Result<ImageRevisions, Error> {
+        if let Some(revisions) = self.image_revisions().find(record) {
+            return Ok(revisions);
         }
         let of_url = (record.image.os_image.as_str(), record.cpu_architecture);
         let base = self.os_image_in_url(of_url, ImageType::Full).await?;
-        let (kind, form) = match (image, record.image.image_type) {
-            (RevisedImage::Initrd, _) => (None, Form::Initrd),
-            (RevisedImage::Iso, ImageType::Full) => (Some(DiscoveryImage::Full), Form::Full),
-            (RevisedImage::Iso, ImageType::Minimal) => {
-                let rootfs_url = base.rootfs_url(&self.settings().image_service_base_url)?;
-                (Some(DiscoveryImage::Minimal), Form::Minimal { rootfs_url })
+        let iso = match record.image.image_type {
+            ImageType::Full => Some(Form::Full),
+            ImageType::Minimal => {
+                Some(Form::Minimal { rootfs_url: base.rootfs_url(&self.settings().image_service_base_url)? })
             }
-            (RevisedImage::Iso, ImageType::Disconnected) => {
-                return Err(Error::unimplemented("disconnected images are not made by this service yet"));
-            }
+            ImageType::Disconnected => None,
         };
         let (inventory, source) = (self.clone(), record.clone());
-        let revision = in_background(move |cancel| {
-            let rendered = inventory.render_now(&source, (kind, None), cancel)?;
+        let revisions = in_background(move |cancel| {
+            // The config for network boot contains all parts of the ISO, too.
+            let rendered = inventory.render_now(&source, (None, None), cancel)?;
             let packed = PackedConfig::new(&rendered).map_err(config_error)?;
-            Ok::<_, Error>(packed.revision(&form, &base.revision_entry()))
+            let base = base.revision_entry();
+            let iso = iso.map(|form| packed.revision(&form, &base));
+            Ok::<_, Error>(ImageRevisions { iso, initrd: packed.revision(&Form::Initrd, &base) })
         });
-        let revision = revision.await?;
-        self.image_revisions().add(record, image, revision);
-        Ok(revision)
+        let revisions = revisions.await?;
+        self.image_revisions().add(record, revisions);
+        Ok(revisions)
     }
 }
