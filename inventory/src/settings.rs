@@ -92,10 +92,10 @@ pub struct Settings {
     pub check_cluster_version: bool,
     /// Limits for the hosts of one infra-env.
     pub host_limits: HostLimits,
-    /// The function to call on a background thread after each request whose body took much memory. It can return freed
-    /// memory to the system. Otherwise, an allocator may keep the freed memory, and the process exceeds the memory
-    /// limit for requests.
-    pub after_large_request: fn(),
+    /// The function to call on a background thread after work that took much memory. It can return freed memory to the
+    /// system. Otherwise, an allocator may keep the freed memory, and the process exceeds the memory limit for requests.
+    /// Requests with large bodies are such work, and an operator may report its own.
+    pub after_large_work: fn(),
     /// Rules for the URLs of base images that users add.
     pub added_image_rule: AddedImageRule,
     /// The wall clock. Tests set a clock that they control.
@@ -303,7 +303,7 @@ impl Settings {
             measurement_limits: MeasurementLimits::default(),
             check_cluster_version: Self::CHECK_CLUSTER_VERSION,
             host_limits: HostLimits::default(),
-            after_large_request: || (),
+            after_large_work: || (),
             added_image_rule: AddedImageRule::default(),
             clock: Arc::new(SystemClock),
         }

@@ -8,6 +8,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _};
 use inventory::Inventory;
 use inventory::id::{HostId, InfraEnvId};
 use inventory::service::{HostQuery, ResourceId, WatchEvent, WatchQuery};
+use uuid::Uuid;
 
 use crate::cached_agent::CachedAgent;
 use crate::caches::Cache;
@@ -60,24 +61,30 @@ impl InfraEnvIndex {
     }
 }
 
-/// An index of infra-envs by Agent: an Agent's machine may have hosts in several infra-envs. Clones share the index.
+/// The known hosts, each with its infra-env. A machine may have hosts with the same id in several infra-envs. Clones share
+/// the index.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct HostIndex(Arc<RwLock<HashMap<ObjectKey, BTreeSet<InfraEnvId>>>>);
+pub(crate) struct HostIndex(Arc<RwLock<BTreeSet<(HostId, InfraEnvId)>>>);
 
 impl HostIndex {
-    /// Returns the infra-envs that may contain the host of an Agent.
-    pub(crate) fn find(&self, agent: &ObjectKey) -> BTreeSet<InfraEnvId> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).get(agent).cloned().unwrap_or_default()
+    /// Returns the infra-envs that may contain a host with this id.
+    pub(crate) fn find(&self, host: HostId) -> BTreeSet<InfraEnvId> {
+        let all = (host, InfraEnvId(Uuid::nil()))..=(host, InfraEnvId(Uuid::max()));
+        let hosts = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        hosts.range(all).map(|(_, infra_env)| *infra_env).collect()
     }
 
-    /// Drops an Agent that has no host.
-    pub(crate) fn remove(&self, agent: &ObjectKey) {
-        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(agent);
-    }
-
-    fn insert(&self, agent: &ObjectKey, infra_env: InfraEnvId) {
+    /// Drops the hosts with this id in infra-envs that satisfy a condition.
+    pub(crate) fn remove(&self, host: HostId, condition: impl Fn(InfraEnvId) -> bool) {
+        let infra_envs: Vec<_> = self.find(host).into_iter().filter(|id| condition(*id)).collect();
         let mut hosts = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        hosts.entry(agent.clone()).or_default().insert(infra_env);
+        for infra_env in infra_envs {
+            hosts.remove(&(host, infra_env));
+        }
+    }
+
+    fn insert(&self, host: HostId, infra_env: InfraEnvId) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert((host, infra_env));
     }
 }
 
@@ -94,11 +101,10 @@ impl HostBridge {
     /// Adds the Agent of one host to the queue.
     fn push(&self, infra_env: (InfraEnvId, &ObjectKey), host: HostId) {
         let (id, infra_env) = infra_env;
-        let agent = ObjectKey::new(&infra_env.namespace, host.to_string());
-        self.hosts.insert(&agent, id);
+        self.hosts.insert(host, id);
         // A machine that has just booted causes several changes within a second, so the Agent is queued as part of a
         // burst.
-        self.agents.push_in_burst(agent);
+        self.agents.push_in_burst(ObjectKey::new(&infra_env.namespace, host.to_string()));
     }
 
     /// Adds the Agents of all hosts of an infra-env to the queue, and the Agents of its InfraEnv whose hosts no longer

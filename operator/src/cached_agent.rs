@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 use crate::caches::{CachedObject, pruned_meta};
 use crate::crds::names::{AGENT_INVENTORY_ANNOTATION, INFRA_ENV_LABEL};
 use crate::crds::{Agent, AgentInstallCondition, AgentSpec, AgentStatus};
+use crate::projection::CONDITION_TYPES;
 
 /// Maximum length of an annotation that the cache stores as text. For a longer annotation, it stores only a digest,
 /// which is enough to detect a change.
@@ -17,6 +18,7 @@ const MAX_ANNOTATION: usize = 128;
 pub(crate) struct CachedAgent {
     meta: ObjectMeta,
     pub(crate) spec: AgentSpec,
+    /// The conditions of the status. Those of [`CONDITION_TYPES`] have no reason and no message.
     pub(crate) conditions: Vec<AgentInstallCondition>,
     status_digest: Option<[u8; 32]>,
 }
@@ -24,14 +26,15 @@ pub(crate) struct CachedAgent {
 impl CachedObject for CachedAgent {
     type Kind = Agent;
 
-    fn from_object(object: Agent) -> Self {
-        let mut meta = pruned_meta(object.metadata);
+    fn from_object(object: &Agent) -> Self {
+        let mut meta = pruned_meta(&object.metadata);
         for (key, text) in meta.annotations.iter_mut().flatten() {
             *text = cached_text(key, text);
         }
         let status_digest = object.status.as_ref().and_then(digest);
-        let conditions = object.status.map(|status| status.conditions).unwrap_or_default();
-        Self { meta, spec: object.spec, conditions, status_digest }
+        let conditions = object.status.iter().flat_map(|status| &status.conditions);
+        let conditions = conditions.map(cached_condition).collect();
+        Self { meta, spec: object.spec.clone(), conditions, status_digest }
     }
 
     fn meta(&self) -> &ObjectMeta {
@@ -60,6 +63,20 @@ impl CachedAgent {
     /// Returns the name of the Agent's InfraEnv, from its label.
     pub(crate) fn infra_env(&self) -> Option<&str> {
         self.label(INFRA_ENV_LABEL)
+    }
+}
+
+/// Copies a condition. Omits the reason and the message if this service replaces them at each reconciliation.
+fn cached_condition(condition: &AgentInstallCondition) -> AgentInstallCondition {
+    if !CONDITION_TYPES.contains(&&*condition.type_) {
+        return condition.clone();
+    }
+    AgentInstallCondition {
+        type_: condition.type_.clone(),
+        status: condition.status.clone(),
+        last_transition_time: condition.last_transition_time,
+        last_heartbeat_time: condition.last_heartbeat_time,
+        ..AgentInstallCondition::default()
     }
 }
 
@@ -122,7 +139,7 @@ mod tests {
 
     #[test]
     fn usable_memory_is_not_a_difference() {
-        let cached = CachedAgent::from_object(agent(7, 8));
+        let cached = CachedAgent::from_object(&agent(7, 8));
         assert_eq!(shows(&cached, &agent(6, 8)), [true, true]);
         assert_eq!(shows(&cached, &agent(7, 16)), [false, false]);
     }

@@ -1,4 +1,4 @@
-//! Caches of the watched objects, one for each kind. A cache stores only the parts that controllers read.
+//! Caches of the watched objects, one for each kind. A cache stores copies of the parts that controllers read.
 //!
 //! A cache follows a watch. The result of a write by this process is also put into the cache immediately, and later
 //! watch events with an older version are ignored. So a controller never acts on a state older than its own last write.
@@ -23,8 +23,9 @@ pub(crate) trait CachedObject: fmt::Debug + Send + Sync + Sized + 'static {
     /// The watched kind.
     type Kind: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static;
 
-    /// Converts an object into its cached form.
-    fn from_object(object: Self::Kind) -> Self;
+    /// Copies the cached parts of an object. If the cache took them out of the object, they would lie between the freed
+    /// memory of the other parts, which an allocator could then not return to the system.
+    fn from_object(object: &Self::Kind) -> Self;
 
     /// Returns the metadata of the object.
     fn meta(&self) -> &ObjectMeta;
@@ -36,9 +37,9 @@ where
 {
     type Kind = Self;
 
-    fn from_object(mut object: Self) -> Self {
-        object.metadata = pruned_meta(object.metadata);
-        object
+    fn from_object(object: &Self) -> Self {
+        let Self { metadata, spec, status } = object;
+        Self { metadata: pruned_meta(metadata), spec: spec.clone(), status: status.clone() }
     }
 
     fn meta(&self) -> &ObjectMeta {
@@ -171,8 +172,8 @@ impl<O: CachedObject> Cache<O> {
         *self.0.unsynced.borrow() == 0
     }
 
-    /// Stores an object, unless the cache has a newer version or has recorded a newer deletion.
-    pub(crate) fn apply(&self, object: O::Kind, origin: Origin) {
+    /// Stores the cached parts of an object, unless the cache has a newer version or has recorded a newer deletion.
+    pub(crate) fn apply(&self, object: &O::Kind, origin: Origin) {
         let Some(key) = ObjectKey::from_meta(object.meta()) else { return };
         let version = Version::from_meta(object.meta());
         let change = self.write(|objects| {
@@ -242,13 +243,24 @@ impl<O: CachedObject> Cache<O> {
     }
 }
 
-/// Removes large metadata that no controller reads.
-pub(crate) fn pruned_meta(mut meta: ObjectMeta) -> ObjectMeta {
-    meta.managed_fields = None;
-    if let Some(annotations) = &mut meta.annotations {
-        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+/// Copies the metadata that controllers read.
+pub(crate) fn pruned_meta(meta: &ObjectMeta) -> ObjectMeta {
+    let is_read = |(key, _): &(&String, &String)| *key != "kubectl.kubernetes.io/last-applied-configuration";
+    let annotations = |map: &BTreeMap<String, String>| {
+        map.iter().filter(is_read).map(|(key, text)| (key.clone(), text.clone())).collect()
+    };
+    ObjectMeta {
+        namespace: meta.namespace.clone(),
+        name: meta.name.clone(),
+        uid: meta.uid.clone(),
+        resource_version: meta.resource_version.clone(),
+        deletion_timestamp: meta.deletion_timestamp.clone(),
+        labels: meta.labels.clone(),
+        annotations: meta.annotations.as_ref().map(annotations),
+        finalizers: meta.finalizers.clone(),
+        owner_references: meta.owner_references.clone(),
+        ..ObjectMeta::default()
     }
-    meta
 }
 
 #[cfg(test)]
@@ -265,8 +277,8 @@ mod tests {
     impl CachedObject for Named {
         type Kind = ConfigMap;
 
-        fn from_object(object: ConfigMap) -> Self {
-            Self(pruned_meta(object.metadata))
+        fn from_object(object: &ConfigMap) -> Self {
+            Self(pruned_meta(&object.metadata))
         }
 
         fn meta(&self) -> &ObjectMeta {
@@ -291,8 +303,8 @@ mod tests {
     #[test]
     fn older_version_does_not_replace_a_newer_one() {
         let cache = Cache::<Named>::new(1);
-        cache.apply(object("a", 10), Origin::Watch);
-        cache.apply(object("a", 9), Origin::Watch);
+        cache.apply(&object("a", 10), Origin::Watch);
+        cache.apply(&object("a", 9), Origin::Watch);
         assert_eq!(version_of(&cache, "a").as_deref(), Some("10"));
         cache.remove(&ObjectKey::new("ns", "a"), Version::from_meta(&object("a", 9).metadata));
         assert_eq!(version_of(&cache, "a").as_deref(), Some("10"));
@@ -301,11 +313,11 @@ mod tests {
     #[test]
     fn late_response_does_not_restore_a_deleted_object() {
         let cache = Cache::<Named>::new(1);
-        cache.apply(object("a", 10), Origin::Watch);
+        cache.apply(&object("a", 10), Origin::Watch);
         cache.remove(&ObjectKey::new("ns", "a"), Version::from_meta(&object("a", 12).metadata));
-        cache.apply(object("a", 11), Origin::Watch);
+        cache.apply(&object("a", 11), Origin::Watch);
         assert_eq!(version_of(&cache, "a"), None);
-        cache.apply(object("a", 13), Origin::Watch);
+        cache.apply(&object("a", 13), Origin::Watch);
         assert_eq!(version_of(&cache, "a").as_deref(), Some("13"));
     }
 
@@ -318,9 +330,9 @@ mod tests {
             let versions: Vec<_> = change.states().map(|it| it.meta().resource_version.clone()).collect();
             log.lock().unwrap().push(versions);
         });
-        cache.apply(object("a", 1), Origin::Watch);
-        cache.apply(object("a", 1), Origin::Watch);
-        cache.apply(object("a", 2), Origin::Watch);
+        cache.apply(&object("a", 1), Origin::Watch);
+        cache.apply(&object("a", 1), Origin::Watch);
+        cache.apply(&object("a", 2), Origin::Watch);
         cache.retain(None, &HashSet::new());
         let version = |text: &str| Some(text.to_owned());
         let expected = [vec![version("1")], vec![version("1"), version("2")], vec![version("2")]];
@@ -333,7 +345,7 @@ mod tests {
         for namespace in ["ns", "ns-2", "n"] {
             let mut other = object("a", 1);
             other.metadata.namespace = Some(namespace.to_owned());
-            cache.apply(other, Origin::Watch);
+            cache.apply(&other, Origin::Watch);
         }
         let keys: Vec<_> = cache.in_namespace("ns").into_iter().map(|(key, _)| key).collect();
         assert_eq!(keys, [ObjectKey::new("ns", "a")]);

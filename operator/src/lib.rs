@@ -8,7 +8,8 @@
 //! * `crds` contains the custom resource types. `object`, `selector` and `merge_patch` implement rules of the
 //!   Kubernetes API.
 //! * `caches`, `watches` and `paced_client` cache the watched objects. `queue` contains the objects to reconcile, and
-//!   `writer` sends all writes. `leader` decides which replica writes. `events` creates Kubernetes events.
+//!   `writer` sends all writes. `leader` decides which replica writes. `events` creates Kubernetes events. `memory`
+//!   returns freed memory to the system.
 //! * `classification` implements AgentClassifications.
 //! * `projection` and `networks` are pure: they convert records and resources.
 //! * `mapping` and `bridge` find the resources that depend on a changed object or record.
@@ -28,6 +29,7 @@ mod errors;
 mod events;
 mod leader;
 mod mapping;
+mod memory;
 mod merge_patch;
 mod metrics;
 mod networks;

@@ -22,6 +22,7 @@ use crate::crds::names::{LABEL_TRUE, WATCH_LABEL};
 use crate::events::EventRecorder;
 use crate::leader::{Election, Leadership};
 use crate::mapping::{self, InfraEnvCaches};
+use crate::memory;
 use crate::metrics::ControllerMetrics;
 use crate::object::ObjectKey;
 use crate::paced_client::paced;
@@ -168,7 +169,7 @@ impl Operator {
         let mut electing = JoinSet::new();
         electing.spawn(election.run(self.inventory.leadership(), ended));
         tokio::select! {
-            () = self.lead() => {}
+            () = self.work() => {}
             () = shutdown => {}
         }
         drop(tasks);
@@ -210,10 +211,9 @@ impl Operator {
         }
     }
 
-    /// Runs the controllers while this replica is the leader. Never returns.
-    async fn lead(&self) {
+    /// Waits for the initial lists, and then runs the controllers and returns freed memory. Never returns.
+    async fn work(&self) {
         let caches = &self.caches;
-        let mut leadership = self.leadership.clone();
         tokio::join!(
             caches.infra_envs.synced(),
             caches.networks.synced(),
@@ -223,6 +223,13 @@ impl Operator {
             self.classifications.synced()
         );
         self.metrics.is_synced.store(true, Ordering::Relaxed);
+        let release = self.inventory.settings().after_large_work;
+        tokio::join!(self.lead(), memory::release_after_work(&self.metrics.controllers, release));
+    }
+
+    /// Runs the controllers while this replica is the leader. Never returns.
+    async fn lead(&self) {
+        let (caches, mut leadership) = (&self.caches, self.leadership.clone());
         loop {
             leadership.gained().await;
             // The previous leader may have left unfinished work, so all objects are reconciled.

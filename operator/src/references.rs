@@ -37,8 +37,8 @@ where
 {
     type Kind = PartialObjectMeta<K>;
 
-    fn from_object(object: PartialObjectMeta<K>) -> Self {
-        Self { meta: pruned_meta(object.metadata), kind: std::marker::PhantomData }
+    fn from_object(object: &PartialObjectMeta<K>) -> Self {
+        Self { meta: pruned_meta(&object.metadata), kind: std::marker::PhantomData }
     }
 
     fn meta(&self) -> &ObjectMeta {

@@ -54,13 +54,13 @@ fn handle<O: CachedObject>(
         Event::Init => listed.clear(),
         Event::InitApply(object) => {
             listed.extend(ObjectKey::from_meta(object.meta()));
-            cache.apply(object, Origin::Watch);
+            cache.apply(&object, Origin::Watch);
         }
         Event::InitDone => {
             cache.retain(namespace, listed);
             listed.clear();
         }
-        Event::Apply(object) => cache.apply(object, Origin::Watch),
+        Event::Apply(object) => cache.apply(&object, Origin::Watch),
         Event::Delete(object) => {
             if let Some(key) = ObjectKey::from_meta(object.meta()) {
                 cache.remove(&key, Version::from_meta(object.meta()));

@@ -111,7 +111,7 @@ impl Writer {
         if is_gone {
             cache.remove(&key, Version::from_meta(object.meta()));
         } else {
-            cache.apply(object.clone(), Origin::OwnWrite);
+            cache.apply(&object, Origin::OwnWrite);
         }
         Ok(object)
     }
@@ -165,7 +165,7 @@ impl Writer {
             self.refresh(cache, &key).await;
         }
         let created = result?;
-        cache.apply(created.clone(), Origin::OwnWrite);
+        cache.apply(&created, Origin::OwnWrite);
         Ok(created)
     }
 
@@ -191,7 +191,7 @@ impl Writer {
         O: CachedObject<Kind: NamespacedKind>,
     {
         if let Ok(Some(object)) = self.get::<O::Kind>(key).await {
-            cache.apply(object, Origin::Watch);
+            cache.apply(&object, Origin::Watch);
         }
     }
 

@@ -26,7 +26,7 @@ impl ApiState {
     #[must_use]
     pub fn new(inventory: Inventory) -> Self {
         let memory = AvailableMemory::from_process();
-        let work_room = WorkRoom::within(memory, inventory.settings().after_large_request);
+        let work_room = WorkRoom::within(memory, inventory.settings().after_large_work);
         let (large_bodies, uploads) = (LargeBodies::within(memory), LargeBodies::within(memory));
         Self(Arc::new(ApiParts { inventory, large_bodies, uploads, work_room }))
     }

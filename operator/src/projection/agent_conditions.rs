@@ -32,22 +32,27 @@ impl SpecSync {
     }
 }
 
-/// Returns the conditions with their types, in the order in which a new Agent contains them.
+/// The types of the conditions, in the order in which a new Agent contains them.
+pub(crate) const CONDITION_TYPES: [&str; 6] =
+    ["SpecSynced", "Connected", "RequirementsMet", "Validated", "Installed", "Bound"];
+
+/// Returns the conditions with their types.
 pub(crate) fn conditions(
     host: &HostDetails,
     is_approved: bool,
     sync: &SpecSync,
-) -> [(&'static str, ConditionValue); 6] {
+) -> impl Iterator<Item = (&'static str, ConditionValue)> + use<> {
     let status = host.record.status();
     let info = host.record.status_info();
-    [
-        ("SpecSynced", sync.condition()),
-        ("Connected", connected(status)),
-        ("RequirementsMet", requirements_met(status, is_approved)),
-        ("Validated", validated(host)),
-        ("Installed", installed(status, info)),
-        ("Bound", bound(status)),
-    ]
+    let values = [
+        sync.condition(),
+        connected(status),
+        requirements_met(status, is_approved),
+        validated(host),
+        installed(status, info),
+        bound(status),
+    ];
+    CONDITION_TYPES.into_iter().zip(values)
 }
 
 fn connected(status: HostStatus) -> ConditionValue {

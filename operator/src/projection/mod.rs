@@ -5,4 +5,4 @@ mod agent_conditions;
 mod agent_inventory;
 pub(crate) mod infra_env;
 
-pub(crate) use agent_conditions::SpecSync;
+pub(crate) use agent_conditions::{CONDITION_TYPES, SpecSync};

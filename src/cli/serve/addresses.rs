@@ -42,7 +42,7 @@ impl AddressOptions {
         };
         let mut settings = Settings::new(service, images);
         settings.allowed_origins = self.allowed_origins();
-        settings.after_large_request = trim_freed_memory;
+        settings.after_large_work = trim_freed_memory;
         Ok(settings)
     }
 

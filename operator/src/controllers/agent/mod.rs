@@ -88,7 +88,7 @@ impl AgentController {
                 Some(agent) if self.restore(key, &agent).await? => Ok(Next::After(SOON)),
                 Some(_) => Ok(Next::Wait),
                 None => {
-                    self.hosts.remove(key);
+                    self.drop_hosts(key);
                     self.status_times.remove(key);
                     Ok(Next::Wait)
                 }
@@ -126,7 +126,7 @@ impl AgentController {
     /// Returns the keys of all hosts that may belong to an Agent.
     fn host_keys(&self, key: &ObjectKey, agent: Option<&CachedAgent>) -> Vec<HostKey> {
         let Ok(host_id) = key.name.parse::<HostId>() else { return Vec::new() };
-        let mut ids = self.hosts.find(key);
+        let mut ids = self.hosts.find(host_id);
         let labelled = agent.and_then(CachedAgent::infra_env);
         let labelled = labelled.and_then(|name| self.infra_envs.get(&ObjectKey::new(&key.namespace, name)));
         ids.extend(labelled.and_then(|infra_env| record_id::of_infra_env(&infra_env.metadata).ok()));
@@ -136,6 +136,14 @@ impl AgentController {
         };
         let ids = ids.into_iter().filter(is_own);
         ids.map(|infra_env_id| HostKey { infra_env_id, host_id }).collect()
+    }
+
+    /// Drops the known hosts of an Agent that has no host. Hosts of other namespaces remain.
+    fn drop_hosts(&self, key: &ObjectKey) {
+        let Ok(host_id) = key.name.parse::<HostId>() else { return };
+        let is_foreign =
+            |id| self.infra_env_ids.find(id).is_some_and(|infra_env| infra_env.namespace != key.namespace);
+        self.hosts.remove(host_id, |id| !is_foreign(id));
     }
 
     /// Returns the InfraEnv of an infra-env, if it is in the namespace of the Agent and is not being deleted.
@@ -241,6 +249,6 @@ impl AgentController {
 
     /// Returns the cached form of a newly written Agent.
     fn cached(&self, key: &ObjectKey, agent: Agent) -> Arc<CachedAgent> {
-        self.agents.get(key).unwrap_or_else(|| Arc::new(CachedAgent::from_object(agent)))
+        self.agents.get(key).unwrap_or_else(|| Arc::new(CachedAgent::from_object(&agent)))
     }
 }
