@@ -1,7 +1,7 @@
 //! Returns freed memory to the system after many reconciliations.
 //!
-//! A list and a reconciliation decode whole objects, while the caches contain copies of small parts. An allocator may keep
-//! the memory of the decoded objects.
+//! A list and a reconciliation decode whole objects, while the caches contain copies of small parts. An allocator may
+//! keep the memory of the decoded objects.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 /// Number of reconciliations after which memory is returned.
 const MANY: u64 = 100;
 
-/// Calls `release` now, and again after each number of reconciliations. Never returns.
+/// Calls `release` now, and again whenever at least [`MANY`] reconciliations have ended since. Never returns.
 pub(crate) async fn release_after_work(controllers: &[ControllerMetrics], release: fn()) {
     let mut released_at = None;
     loop {

@@ -188,7 +188,7 @@ impl Representation {
         let RangeSelection::One(range) = RangeRequest::parse(value)?.select(len) else {
             return None;
         };
-        // If `modified` is in the future, `Last-Modified` must be corrected, and only `answer` does that.
+        // Only `answer` corrects `Last-Modified` if `modified` is in the future.
         if self.modified.is_some_and(|modified| modified > second) {
             return None;
         }
