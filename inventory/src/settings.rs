@@ -93,8 +93,8 @@ pub struct Settings {
     /// Limits for the hosts of one infra-env.
     pub host_limits: HostLimits,
     /// The function to call on a background thread after work that took much memory. It can return freed memory to the
-    /// system. Otherwise, an allocator may keep the freed memory, and the process exceeds the memory limit for requests.
-    /// Requests with large bodies are such work, and an operator may report its own.
+    /// system. Otherwise, an allocator may keep the freed memory, and the process exceeds the memory limit for
+    /// requests. Requests with large bodies are such work, and an operator may report its own.
     pub after_large_work: fn(),
     /// Rules for the URLs of base images that users add.
     pub added_image_rule: AddedImageRule,

@@ -61,8 +61,8 @@ impl InfraEnvIndex {
     }
 }
 
-/// The known hosts, each with its infra-env. A machine may have hosts with the same id in several infra-envs. Clones share
-/// the index.
+/// The known hosts, each with its infra-env. A machine may have hosts with the same id in several infra-envs. Clones
+/// share the index.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostIndex(Arc<RwLock<BTreeSet<(HostId, InfraEnvId)>>>);
 
