@@ -4,10 +4,10 @@ use kube::api::ObjectMeta;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use crate::cached_condition::CachedCondition;
 use crate::caches::{CachedObject, pruned_meta};
 use crate::crds::names::{AGENT_INVENTORY_ANNOTATION, INFRA_ENV_LABEL};
 use crate::crds::{Agent, AgentInstallCondition, AgentSpec, AgentStatus};
-use crate::projection::CONDITION_TYPES;
 
 /// Maximum length of an annotation that the cache stores as text. For a longer annotation, it stores only a digest,
 /// which is enough to detect a change.
@@ -18,8 +18,7 @@ const MAX_ANNOTATION: usize = 128;
 pub(crate) struct CachedAgent {
     meta: ObjectMeta,
     pub(crate) spec: AgentSpec,
-    /// The conditions of the status. Those of [`CONDITION_TYPES`] have no reason and no message.
-    pub(crate) conditions: Vec<AgentInstallCondition>,
+    conditions: Box<[CachedCondition]>,
     status_digest: Option<[u8; 32]>,
 }
 
@@ -33,7 +32,7 @@ impl CachedObject for CachedAgent {
         }
         let status_digest = object.status.as_ref().and_then(digest);
         let conditions = object.status.iter().flat_map(|status| &status.conditions);
-        let conditions = conditions.map(cached_condition).collect();
+        let conditions = conditions.map(CachedCondition::from).collect();
         Self { meta, spec: object.spec.clone(), conditions, status_digest }
     }
 
@@ -43,6 +42,12 @@ impl CachedObject for CachedAgent {
 }
 
 impl CachedAgent {
+    /// Returns the conditions of the status. Those of [`CONDITION_TYPES`](crate::projection::CONDITION_TYPES) may have no
+    /// reason and no message.
+    pub(crate) fn conditions(&self) -> Vec<AgentInstallCondition> {
+        self.conditions.iter().map(AgentInstallCondition::from).collect()
+    }
+
     /// Returns `true` if the Agent already has this status. Differences in measurements are ignored.
     pub(crate) fn shows(&self, status: &AgentStatus) -> bool {
         self.status_digest.is_some() && self.status_digest == digest(status)
@@ -63,20 +68,6 @@ impl CachedAgent {
     /// Returns the name of the Agent's InfraEnv, from its label.
     pub(crate) fn infra_env(&self) -> Option<&str> {
         self.label(INFRA_ENV_LABEL)
-    }
-}
-
-/// Copies a condition. Omits the reason and the message if this service replaces them at each reconciliation.
-fn cached_condition(condition: &AgentInstallCondition) -> AgentInstallCondition {
-    if !CONDITION_TYPES.contains(&&*condition.type_) {
-        return condition.clone();
-    }
-    AgentInstallCondition {
-        type_: condition.type_.clone(),
-        status: condition.status.clone(),
-        last_transition_time: condition.last_transition_time,
-        last_heartbeat_time: condition.last_heartbeat_time,
-        ..AgentInstallCondition::default()
     }
 }
 

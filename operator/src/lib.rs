@@ -22,6 +22,7 @@ pub mod label_value;
 
 mod bridge;
 mod cached_agent;
+mod cached_condition;
 mod caches;
 mod conditions;
 mod controllers;

@@ -41,7 +41,7 @@ pub(crate) fn view(
     host: &HostDetails,
     urls: &HostUrls,
     spec: &AppliedSpec,
-    before: &[AgentInstallCondition],
+    before: Vec<AgentInstallCondition>,
     now: DateTime<Utc>,
 ) -> Result<AgentView, Error> {
     let report = host.inventory()?;
@@ -54,7 +54,7 @@ pub(crate) fn view(
         inventory: inventory.unwrap_or_default(),
         progress: progress(host),
         ntp_sources: ntp_sources(host)?,
-        conditions: before.to_vec(),
+        conditions: before,
         debug_info: debug_info(host, urls),
         validations_info: validations(host),
         installation_disk_id: disk_id(host),

@@ -29,7 +29,7 @@ impl AgentController {
     ) -> Result<Arc<CachedAgent>, ReconcileError> {
         let now = self.inventory.clock().now();
         let spec = AppliedSpec { is_approved: false, sync: SpecSync::Synced };
-        let view = view(&host.details, &HostUrls::default(), &spec, &[], now)?;
+        let view = view(&host.details, &HostUrls::default(), &spec, Vec::new(), now)?;
         let (mut meta, spec) = initial(&host.infra_env);
         meta.labels.get_or_insert_default().extend(view.labels);
         meta.annotations.get_or_insert_default().extend(view.annotations);

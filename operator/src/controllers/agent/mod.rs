@@ -169,7 +169,7 @@ impl AgentController {
         let Some(details) = details else { return Ok(Next::After(SOON)) };
         let urls = self.inventory.host_urls(&details.record).await?;
         let spec = AppliedSpec { is_approved: agent.spec.approved, sync };
-        let view = view(&details, &urls, &spec, &agent.conditions, self.inventory.clock().now())?;
+        let view = view(&details, &urls, &spec, agent.conditions(), self.inventory.clock().now())?;
         let changes = self.classify(key, &agent, &details, &view).await?;
         let agent = self.label(key, agent, &view, changes).await?;
         Ok(match (self.show(key, &agent, &view).await?, spec.sync) {
