@@ -19,8 +19,8 @@ pub(crate) enum CachedCondition {
 impl From<&AgentInstallCondition> for CachedCondition {
     fn from(condition: &AgentInstallCondition) -> Self {
         let find = |texts: &[&'static str], text: &str| texts.iter().copied().find(|it| *it == text);
-        let known = find(&CONDITION_TYPES, &condition.type_).zip(find(&STATUSES, &condition.status));
-        match (known, condition.last_heartbeat_time) {
+        let replaced = find(&CONDITION_TYPES, &condition.type_).zip(find(&STATUSES, &condition.status));
+        match (replaced, condition.last_heartbeat_time) {
             (Some((type_, status)), None) => {
                 Self::Replaced { type_, status, last_transition_time: condition.last_transition_time }
             }
@@ -55,7 +55,7 @@ mod tests {
             type_: type_.to_owned(),
             status: status.to_owned(),
             reason: "Reason".to_owned(),
-            message: "A message.".to_owned(),
+            message: "The cause".to_owned(),
             last_transition_time: Some(DateTime::UNIX_EPOCH.into()),
             last_heartbeat_time: has_heartbeat.then(|| DateTime::UNIX_EPOCH.into()),
         };
@@ -67,10 +67,10 @@ mod tests {
             assert_eq!(cached(&whole), whole);
         }
         for (type_, status) in CONDITION_TYPES.into_iter().flat_map(|type_| STATUSES.map(|it| (type_, it))) {
-            let replaced = condition(type_, status, false);
+            let condition = condition(type_, status, false);
             let expected =
-                AgentInstallCondition { reason: String::new(), message: String::new(), ..replaced.clone() };
-            assert_eq!(cached(&replaced), expected);
+                AgentInstallCondition { reason: String::new(), message: String::new(), ..condition.clone() };
+            assert_eq!(cached(&condition), expected);
         }
     }
 }
